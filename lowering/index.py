@@ -1,6 +1,6 @@
 """The passes: where each lives, and what the compiler knows of it before it is loaded.
 
-Generated from the classes of passes by `make docs`; see `lowering.passes.Pass`.
+Generated from the classes of passes by `make docs`; see `lowering.registry.Pass`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ class Entry(NamedTuple):
 
 INDEX: dict[str, Entry] = {
     "adjust-matmul-order": Entry(
-        "lowering.relax.rewrites.adjust_matmul_order:AdjustMatmulOrderPass", requires=("relax.matmul",)
+        "lowering.relax.rewrites.rewrite_matmul:AdjustMatmulOrderPass", requires=("relax.matmul",)
     ),
     "allocate-registers": Entry("lowering.relax_to_vm.allocate_registers:AllocateRegistersPass"),
-    "annotate-op-pattern": Entry("lowering.relax.fusion.annotate_op_pattern:AnnotateOpPatternPass"),
+    "annotate-op-pattern": Entry("lowering.relax.fusion.kernel_facts:AnnotateOpPatternPass"),
     "apply-schedule": Entry("lowering.tir.apply_schedule:ApplySchedulePass"),
     "bind-params": Entry("lowering.relax.functions.bind_params:BindParamsPass"),
-    "bind-symbolic-vars": Entry("lowering.relax.functions.bind_symbolic_vars:BindSymbolicVarsPass"),
+    "bind-symbolic-vars": Entry("lowering.relax.functions.bind_params:BindSymbolicVarsPass"),
     "bind-unknown-dims": Entry("lowering.relax.shapes.bind_unknown_dims:BindUnknownDimsPass"),
     "channels-last": Entry(
         "lowering.relax.layout.channels_last:ChannelsLastPass",
         requires=("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"),
     ),
     "check-accesses": Entry("lowering.tir.check_accesses:CheckAccessesPass"),
-    "combine-parallel-matmul": Entry("lowering.relax.rewrites.combine_parallel_matmul:CombineParallelMatmulPass"),
+    "combine-parallel-matmul": Entry("lowering.relax.rewrites.rewrite_matmul:CombineParallelMatmulPass"),
     "compact-buffers": Entry("lowering.tir.compact_buffers:CompactBuffersPass"),
     "convert-conv1d-to-conv2d": Entry(
         "lowering.relax.layout.convert_conv1d_to_conv2d:ConvertConv1dToConv2dPass", requires=("relax.nn.conv1d",)
@@ -47,9 +47,9 @@ INDEX: dict[str, Entry] = {
     "convert-tir-to-llvm": Entry(
         "lowering.tir_to_llvm.convert_tir_to_llvm:ConvertTIRToLLVMPass", removes=("tir.prim_func",)
     ),
-    "convert-to-dataflow": Entry("lowering.relax.convert_to_dataflow:ConvertToDataflowPass"),
+    "convert-to-dataflow": Entry("lowering.relax.convert_dataflow:ConvertToDataflowPass"),
     "convert-vm-to-llvm": Entry("lowering.vm_to_llvm.convert_vm_to_llvm:ConvertVmToLLVMPass", removes=("vm.func",)),
-    "copy-constants": Entry("lowering.relax.memory.copy_constants:CopyConstantsPass", requires=("relax.constant",)),
+    "copy-constants": Entry("lowering.relax.memory.variants:CopyConstantsPass", requires=("relax.constant",)),
     "cut-constants": Entry(
         "lowering.distributed.cut_constants:CutConstantsPass", requires=("relax.dist.redistribute_replica_to_shard",)
     ),
@@ -57,12 +57,12 @@ INDEX: dict[str, Entry] = {
     "defer-unknown-types": Entry("lowering.relax.deferred.defer_unknown_types:DeferUnknownTypesPass"),
     "eliminate-common-subexpr": Entry("lowering.relax.eliminate_common_subexpr:EliminateCommonSubexprPass"),
     "expand-conv-transpose": Entry(
-        "lowering.relax.rewrites.expand_conv_transpose:ExpandConvTransposePass",
+        "lowering.relax.rewrites.expand_layers:ExpandConvTransposePass",
         requires=("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose", "relax.nn.conv3d_transpose"),
     ),
-    "expand-matmul-of-sum": Entry("lowering.relax.rewrites.expand_matmul_of_sum:ExpandMatmulOfSumPass"),
+    "expand-matmul-of-sum": Entry("lowering.relax.rewrites.rewrite_matmul:ExpandMatmulOfSumPass"),
     "expand-recurrent-layers": Entry(
-        "lowering.relax.rewrites.expand_recurrent_layers:ExpandRecurrentLayersPass",
+        "lowering.relax.rewrites.expand_layers:ExpandRecurrentLayersPass",
         requires=("relax.nn.rnn", "relax.nn.gru", "relax.nn.lstm", "relax.nn.recurrence"),
     ),
     "expand-tuple-arguments": Entry("lowering.relax.functions.expand_tuple_arguments:ExpandTupleArgumentsPass"),
@@ -129,7 +129,7 @@ INDEX: dict[str, Entry] = {
     "infer-struct-info": Entry("lowering.relax.infer_struct_info:InferStructInfoPass"),
     "inline-functions": Entry("lowering.relax.functions.inline_functions:InlineFunctionsPass"),
     "insert-guards": Entry("lowering.relax.shapes.insert_guards:InsertGuardsPass"),
-    "insert-kills": Entry("lowering.relax.memory.insert_kills:InsertKillsPass"),
+    "insert-kills": Entry("lowering.relax.memory.kills:InsertKillsPass"),
     "lambda-lift": Entry("lowering.relax.functions.lambda_lift:LambdaLiftPass", removes=("relax.closure",)),
     "legalize-ops": Entry("lowering.relax_to_tir.legalize_ops:LegalizeOpsPass"),
     "lift-transform-params": Entry("lowering.relax.functions.lift_transform_params:LiftTransformParamsPass"),
@@ -141,12 +141,12 @@ INDEX: dict[str, Entry] = {
         removes=("relax.call_tir", "relax.call_tir_inplace", "relax.call_dps_packed"),
     ),
     "lower-distributed": Entry("lowering.distributed.lower_distributed:LowerDistributedPass"),
-    "lower-init-blocks": Entry("lowering.tir.lower_init_blocks:LowerInitBlocksPass"),
+    "lower-init-blocks": Entry("lowering.tir.lower_blocks:LowerInitBlocksPass"),
     "lower-shapes": Entry("lowering.relax.shapes.lower_shapes:LowerShapesPass"),
     "merge-collectives": Entry(
         "lowering.distributed.merge_collectives:MergeCollectivesPass", requires=("relax.ccl.allreduce",)
     ),
-    "merge-composites": Entry("lowering.byoc.merge_composites:MergeCompositesPass"),
+    "merge-composites": Entry("lowering.byoc.fuse_ops_by_pattern:MergeCompositesPass"),
     "optimize-graph": Entry("lowering.pipelines:OptimizeGraphPass"),
     "pack-weights": Entry("lowering.relax.layout.pack_weights:PackWeightsPass", requires=("relax.constant",)),
     "plan-memory": Entry("lowering.relax.memory.plan_memory:PlanMemoryPass"),
@@ -159,10 +159,10 @@ INDEX: dict[str, Entry] = {
     "relax-to-llvm-plain": Entry("lowering.pipelines:RelaxToLLVMPlainPass"),
     "relax-to-vm": Entry("lowering.pipelines:RelaxToVMPass"),
     "relax-to-vm-plain": Entry("lowering.pipelines:RelaxToVMPlainPass"),
-    "remove-kills": Entry("lowering.relax.memory.remove_kills:RemoveKillsPass", requires=("relax.kill",)),
-    "remove-unused-outputs": Entry("lowering.relax.functions.remove_unused_outputs:RemoveUnusedOutputsPass"),
-    "remove-unused-parameters": Entry("lowering.relax.functions.remove_unused_parameters:RemoveUnusedParametersPass"),
-    "reorder-take-after-matmul": Entry("lowering.relax.rewrites.reorder_take_after_matmul:ReorderTakeAfterMatmulPass"),
+    "remove-kills": Entry("lowering.relax.memory.kills:RemoveKillsPass", requires=("relax.kill",)),
+    "remove-unused-outputs": Entry("lowering.relax.functions.remove_unused:RemoveUnusedOutputsPass"),
+    "remove-unused-parameters": Entry("lowering.relax.functions.remove_unused:RemoveUnusedParametersPass"),
+    "reorder-take-after-matmul": Entry("lowering.relax.rewrites.rewrite_matmul:ReorderTakeAfterMatmulPass"),
     "rewrite-attention": Entry(
         "lowering.relax.rewrites.rewrite_attention:RewriteAttentionPass",
         requires=("relax.nn.softmax", "relax.nn.attention", "relax.nn.attention_bias"),
@@ -190,12 +190,14 @@ INDEX: dict[str, Entry] = {
     "tir-to-llvm": Entry("lowering.pipelines:TIRToLLVMPass"),
     "to-mixed-precision": Entry("lowering.relax.rewrites.to_mixed_precision:ToMixedPrecisionPass"),
     "to-non-dataflow": Entry(
-        "lowering.relax.to_non_dataflow:ToNonDataflowPass", removes=("relax.dataflow", "relax.output")
+        "lowering.relax.convert_dataflow:ToNonDataflowPass", removes=("relax.dataflow", "relax.output")
     ),
     "topological-sort": Entry("lowering.relax.topological_sort:TopologicalSortPass"),
     "unroll": Entry("lowering.tir.unroll:UnrollPass"),
     "update-param-struct-info": Entry("lowering.relax.functions.update_param_struct_info:UpdateParamStructInfoPass"),
-    "use-byte-tables": Entry("lowering.relax.rewrites.use_byte_tables:UseByteTablesPass", requires=("relax.astype",)),
+    "use-byte-tables": Entry(
+        "lowering.relax.rewrites.simplify_quantization:UseByteTablesPass", requires=("relax.astype",)
+    ),
     "use-inplace-calls": Entry("lowering.relax.memory.use_inplace_calls:UseInplaceCallsPass"),
     "use-winograd": Entry("lowering.relax.rewrites.use_winograd:UseWinogradPass", requires=("relax.nn.conv2d",)),
     "vectorize": Entry("lowering.tir.vectorize:VectorizePass"),

@@ -14,14 +14,7 @@ from typing import Self, cast
 
 from typing_extensions import override
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    FileLineColLoc,
-    IntAttr,
-    ModuleOp,
-    NoneType,
-    StringAttr,
-    UnknownLoc,
-)
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, NoneType, StringAttr, UnknownLoc
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
@@ -30,7 +23,7 @@ from xdsl.utils.lexer import Input, Position, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from lowering.context import make_context
-from tir_dialect.name_hints import as_name_hint
+from tir_dialect.attributes import as_name_hint
 
 _TYPES = {
     "half": "f16",
@@ -331,3 +324,10 @@ class LocatedParser(Parser):
 def _line_starts(text: str) -> tuple[int, ...]:
     """Where the lines of a text begin; it may be read by several parsers in turn."""
     return (0, *accumulate(len(line) + 1 for line in text.split("\n")))
+
+
+def require_module(what: str, given: object) -> None:
+    """`TypeError` if `what` was given something else than a module."""
+    if not isinstance(given, ModuleOp):
+        hint = "; put it into one: ModuleOp([function])" if isinstance(given, Operation) else ""
+        raise TypeError(f"{what} expected a module (builtin.module), got {type(given).__name__}{hint}")

@@ -15,8 +15,7 @@ from xdsl.passes import ModulePass, PassPipeline
 from lowering.compiler.debug import Debug, debug_level, show
 from lowering.index import INDEX
 from lowering.pass_context import PassContext
-from lowering.passes import Pass
-from lowering.registry import available_passes, steps_before
+from lowering.registry import Pass, available_passes, steps_before
 from tir_dialect.target import Target
 
 

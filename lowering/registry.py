@@ -1,18 +1,24 @@
-"""The dialects and passes by name, of ours and of extensions; nothing is imported until it is needed."""
+"""The dialects and passes by name, of ours and of extensions; nothing is imported until it is needed.
+
+`make index` collects these facts in `lowering/index.py`, so that a pipeline knows them before it loads a pass.
+"""
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
 from lowering.index import INDEX
 from tir_dialect.extensions import load_extensions, note_extension
+from tir_dialect.target import Target
 
 if TYPE_CHECKING:
     from xdsl.universe import Universe
@@ -149,3 +155,28 @@ def installed_universe() -> Universe:
 def _load(where: str) -> object:
     module, _, attribute = where.partition(":")
     return getattr(import_module(module), attribute)
+
+
+class Pass(ModulePass, ABC):
+    """A pass that says more of itself than its name. Other passes are always run, and are the same for all machines."""
+
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Names of ops. The pass changes nothing in a module that has none of them; without names it is always run."""
+
+    folds: ClassVar[bool] = False
+    """Whether the pass is also about any other operator, if all of its operands are known."""
+
+    removes: ClassVar[tuple[str, ...]] = ()
+    """Names of ops that are gone after the pass: `verify-stage` names the pass where one is left."""
+
+    def for_target(self, target: Target) -> ModulePass:
+        """The same pass for a machine."""
+        return self
+
+
+def pass_target(description: str) -> Target:
+    """The target in the syntax of `Target.parse`, this machine if it is empty; PassFailedException for another."""
+    try:
+        return Target.parse(description) if description else Target.host()
+    except ValueError as error:
+        raise PassFailedException(str(error)) from error

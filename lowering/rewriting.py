@@ -28,7 +28,7 @@ from xdsl.rewriter import InsertPoint
 
 from lowering.diagnostics import fail
 from lowering.locations import keep_locations
-from tir_dialect.dead_code import erase_dead
+from tir_dialect.new_ops import erase_dead
 
 
 class ConversionRewriter(PatternRewriter):

@@ -243,16 +243,16 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
     WorkAround("a dialect is loaded as a whole for one op", "lowering/context.py", _dialects_are_loaded_as_a_whole),
     WorkAround(
         "assembly formats are read when ops are defined, needed or not",
-        "op_definition in vm_dialect/ops/definition.py",
+        "op_definition in vm_dialect/ops/base.py",
         _formats_are_read_with_definitions,
     ),
     WorkAround(
         "a value named %_1 has an empty name hint, which cannot be copied",
-        "tir_dialect/name_hints.py, also for what LocatedParser reads",
+        "tir_dialect/attributes.py, also for what LocatedParser reads",
         _names_of_numbers_are_empty_hints,
     ),
     WorkAround(
-        "dead ops are erased in whole modules only", "tir_dialect/dead_code.py", _dead_ops_are_erased_in_whole_modules
+        "dead ops are erased in whole modules only", "tir_dialect/new_ops.py", _dead_ops_are_erased_in_whole_modules
     ),
     WorkAround(
         "cse takes any write to change all memory",

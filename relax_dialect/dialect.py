@@ -6,7 +6,7 @@ from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializa
 from xdsl.ir import Attribute, Dialect, Operation
 
 from relax_dialect.loading import ATTRIBUTES, FAMILIES, attribute_class, family_ops
-from relax_dialect.ops.materialize import materialize_constant
+from relax_dialect.ops.values import materialize_constant
 
 
 class _Constants(ConstantMaterializationInterface):

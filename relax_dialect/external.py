@@ -10,15 +10,15 @@ from xdsl.ir import Operation
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import EffectInstance
 
-from tir_dialect.external_models import ExternalModels
+from tir_dialect.extensions import ExternalModels
 
 VERIFIERS: ExternalModels[Callable[[Any], None]] = ExternalModels(
-    {"relax.call_tir_inplace": "relax_dialect.analysis.inplace"}
+    {"relax.call_tir_inplace": "relax_dialect.analysis.effects"}
 )
 """Constraints on the memory of operands; `VerifyException` says which one an op breaks."""
 
 IMPURITY: ExternalModels[Callable[[Any], str | None]] = ExternalModels(
-    {"relax.call_tir_inplace": "relax_dialect.analysis.inplace"}
+    {"relax.call_tir_inplace": "relax_dialect.analysis.effects"}
 )
 """Why an op may have a visible effect, which depends on who sees the memory that it writes."""
 
@@ -29,8 +29,8 @@ EFFECTS: ExternalModels[Callable[[Operation], AbstractSet[EffectInstance]]] = Ex
 
 PATTERNS: ExternalModels[Callable[[], tuple[RewritePattern, ...]]] = ExternalModels(
     {
-        "relax.if": "relax_dialect.canonicalization.control_flow",
-        "relax.for": "relax_dialect.canonicalization.control_flow",
+        "relax.if": "relax_dialect.canonicalization",
+        "relax.for": "relax_dialect.canonicalization",
     }
 )
 """Canonicalization patterns that need an analysis."""

@@ -29,7 +29,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "relax.object": "struct_info.types:ObjectType",
     "relax.partial_shape": "struct_info.base:PartialShapeAttr",
     "relax.prim": "struct_info.types:PrimType",
-    "relax.relation": "ops.guard:RelationAttr",
+    "relax.relation": "ops.binding:RelationAttr",
     "relax.shape": "struct_info.types:ShapeType",
     "relax.sharding": "struct_info.sharding:ShardingAttr",
     "relax.tensor": "struct_info.types:TensorType",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from xdsl.ir import Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.scope import called_functions, find_function
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, entry_match
-from relax_dialect.symbols import called_functions, find_function
 from relax_dialect.traits import ControlFlow, HoldsDataflow, RunsWhenCalled, visible_impurity
 
 

@@ -17,7 +17,7 @@ from xdsl.traits import MemoryEffect
 from lowering.registry import DIALECTS, PASSES, load_dialect, load_pass
 from relax_dialect.external import VERIFIERS as relax_verifiers
 from tests.support.rules import each
-from tir_dialect.ops.verifiers import VERIFIERS as tir_verifiers
+from tir_dialect.ops.effects import VERIFIERS as tir_verifiers
 
 ROOT = Path(__file__).parents[1]
 FILECHECK = ROOT / "tests" / "filecheck"

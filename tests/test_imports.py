@@ -11,8 +11,8 @@ import pytest
 
 from relax_dialect import external
 from tests.support.rules import each
-from tir_dialect.external_models import ExternalModels
-from tir_dialect.ops.verifiers import VERIFIERS
+from tir_dialect.extensions import ExternalModels
+from tir_dialect.ops.effects import VERIFIERS
 
 ROOT = Path(__file__).parents[1]
 ALLOWED = {
@@ -141,6 +141,6 @@ def test_the_driver_starts_without_numerics():
 
 def test_the_worker_process_loads_what_makes_kernels():
     """No graphs, no executables, no arrays: it would take longer than most kernels until it is there."""
-    loaded = _loaded_by("from lowering.compiler.kernels.distant_kernels import load; load()")
+    loaded = _loaded_by("from lowering.compiler.kernels.kernel_maker import load; load()")
     assert not loaded & {"numpy", "tvm_ffi", "importlib.metadata", "relax_dialect.ops.operator", "tir_dialect.te"}
     assert "vm_dialect.executable.executable" not in loaded

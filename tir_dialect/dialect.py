@@ -9,27 +9,18 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Dialect, Operation
 
-from tir_dialect.attributes import DimAttr
+from tir_dialect.attributes import DimAttr, SymbolAttr
+from tir_dialect.ops.arithmetic import ConvertOp, FmodOp, GreaterOp, ScaledExpOp
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.boxed_calls import CallBoxedOp
-from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
+from tir_dialect.ops.calls import CallBoxedOp, CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
-from tir_dialect.ops.convert import ConvertOp
-from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.lookup import LookupOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.misalignment import MisalignmentOp
-from tir_dialect.ops.prefetch import PrefetchOp
-from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
-from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
-from tir_dialect.ops.relaxed_float import GreaterOp, ScaledExpOp
-from tir_dialect.ops.remainder import FmodOp
+from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, PrefetchOp, TextAddressOp
+from tir_dialect.ops.regions import FlattenOp, MatchBufferOp, ReadsOp, ViewOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
-from tir_dialect.ops.vectors import CompareOp, FirstLaneOp, SelectOp
-from tir_dialect.ops.view import FlattenOp, ViewOp
-from tir_dialect.symbols import SymbolAttr
+from tir_dialect.ops.vectors import CompareOp, DotOp, FirstLaneOp, LookupOp, SelectOp
 from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr
 from tir_dialect.weights import WeightAttr
 

@@ -1,4 +1,5 @@
-"""Packages of other people that add to this compiler: dialects, passes, rules of operators, converters, backends.
+"""Packages of other people that add to this compiler, and external models, as in MLIR: implementations of what an op
+declares that stand apart from the op.
 
 Such a package names a module in its `pyproject.toml`, which registers what it has when it is imported::
 
@@ -6,15 +7,19 @@ Such a package names a module in its `pyproject.toml`, which registers what it h
     my_package = "my_package.relax"
 
 It is imported when a name is not known otherwise, so that a program without need of it does not wait for it.
+
+An analysis imports the ops that it looks into. An op whose verifier, effects or patterns need the analysis names the
+module in an index; the module attaches the implementation when it is loaded, which is when it is needed first.
 """
 
 from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Generic, TypeVar
 
 GROUP = "xdsl_relax.extensions"
 """Of the entry points."""
@@ -84,3 +89,36 @@ def extension_sources() -> Iterator[Path]:
                 yield from sorted(Path(folder).rglob("*.py"))
             if not folders and (file := getattr(module, "__file__", None)) is not None:
                 yield Path(file).absolute()
+
+
+ModelT = TypeVar("ModelT")
+
+
+class ExternalModels(Generic[ModelT]):
+    """The implementations of one interface, by the names of ops or traits."""
+
+    def __init__(self, index: Mapping[str, str]):
+        """`index` has the module of each implementation."""
+        self._index = index
+        self._models: dict[str, ModelT] = {}
+
+    def attach(self, *names: str) -> Callable[[ModelT], ModelT]:
+        """Registers an implementation for ops or traits of these names, which are in the index."""
+
+        def register(model: ModelT) -> ModelT:
+            self._models.update(dict.fromkeys(names, model))
+            return model
+
+        return register
+
+    def of(self, name: str) -> ModelT:
+        """The implementation for an op or trait."""
+        found = self._models.get(name)
+        if found is None:
+            import_module(self._index[name])
+            found = self._models[name]
+        return found
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the index."""
+        return tuple(self._index)

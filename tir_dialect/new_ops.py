@@ -1,4 +1,5 @@
-"""Construction of ops from parts that are known to be valid, in a third of the time of xDSL's constructors.
+"""Construction of ops from parts that are known to be valid, in a third of the time of xDSL's constructors; and removal
+of ops that have lost their last use.
 
 A lowering makes tens of thousands of ops. `Operation.create` spends most of its time with what such an op has not:
 successors, regions, a location that is looked up; the constructor of an IRDL op sorts its operands into segments first.
@@ -6,12 +7,14 @@ successors, regions, a location that is looked up; the constructor of an IRDL op
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TypeVar
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, SSAValues, Use
+from xdsl.rewriter import Rewriter
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -81,3 +84,23 @@ def as_value(value: SSAValue | Operation) -> SSAValue:
 def _defaults(kind: type[Operation]) -> Mapping[str, Attribute]:
     """The default properties of ops of a class."""
     return kind.create().properties
+
+
+def erase_dead(
+    candidates: Iterable[Operation],
+    *,
+    among: Callable[[Operation], bool] = lambda op: True,
+    erase: Callable[[Operation], None] = Rewriter.erase_op,
+) -> None:
+    """Erases those of the ops that nothing uses and that have no effects, then what only they used, and so on.
+
+    The last candidate is looked at first. Only ops `among` some are erased, each by a call of `erase`.
+    """
+    pending = list(candidates)
+    while pending:
+        op = pending.pop()
+        if op.parent is None or not among(op) or not is_trivially_dead(op):
+            continue
+        operands = [operand.owner for operand in op.operands]
+        erase(op)
+        pending += [owner for owner in operands if isinstance(owner, Operation)]

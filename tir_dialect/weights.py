@@ -1,14 +1,29 @@
-"""Constant tensors whose elements are not part of the text: `#tir.weight<"conv1.weight">`."""
+"""Constant tensors: conversion to and from NumPy arrays, and those whose elements are not part of the text:
+`#tir.weight<"conv1.weight">`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from xdsl.ir import Data
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr
+from xdsl.dialects.builtin import TensorType as ElementsType
+from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+
+from tir_dialect.dtypes import (
+    from_numpy,
+    integer_limits,
+    is_bool,
+    is_float,
+    is_integer,
+    is_small_float,
+    is_unsigned,
+    numpy_dtype,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,3 +97,69 @@ class WeightAttr(Data[Weight]):
         """Prints `<"name">`."""
         with printer.in_angle_brackets():
             printer.print_string_literal(self.data.name)
+
+
+MOST_IN_TEXT = 1024
+"""Tensors of more elements are weights: they do not belong into text."""
+
+TensorAttr: TypeAlias = DenseIntOrFPElementsAttr | WeightAttr
+"""What a constant tensor is made of."""
+
+
+def dense_array(elements: DenseIntOrFPElementsAttr) -> NDArray[Any]:
+    """The elements of a dense attribute as a new array; splats are expanded."""
+    import numpy as np
+
+    kind = elements.get_element_type()
+    # Without a dtype NumPy makes floats of integers of which only some are 2**63 or more.
+    raw = np.float64 if isinstance(kind, AnyFloat) else np.uint64 if is_unsigned(kind) else np.int64
+    values = np.array(elements.get_values(), raw).astype(numpy_dtype(kind))
+    shape = elements.get_shape()
+    return np.full(shape, values.reshape(-1)[0]) if values.size == 1 else values.reshape(shape)
+
+
+def converted(array: NDArray[Any], dtype: Attribute) -> NDArray[Any]:
+    """The elements in another dtype, as `relax.astype` converts them: the array itself if it has the dtype.
+
+    A float becomes the nearest integer in the direction of 0, outside of the range the end of the range, and of NaN 0.
+    An integer that is too wide loses its upper bits. `i1` says whether a number is not 0.
+    """
+    import numpy as np
+
+    target = numpy_dtype(dtype)
+    if array.dtype == target:
+        return array
+    if is_small_float(from_numpy(array.dtype)) or (array.dtype.itemsize < 4 and is_float(from_numpy(array.dtype))):
+        array = array.astype(np.float32)  # which has all their values
+    if is_bool(dtype):
+        return array != 0
+    if not (is_integer(dtype) and array.dtype.kind == "f"):
+        with np.errstate(all="ignore"):
+            return array.astype(target)
+    low, high = integer_limits(dtype)
+    wide = np.uint64 if is_unsigned(dtype) else np.int64
+    below, above = array < float(low), array >= float(high + 1)
+    inside = np.where(below | above | np.isnan(array), 0, array).astype(wide)
+    return np.where(below, wide(low), np.where(above, wide(high), inside)).astype(target)
+
+
+def elements_of(value: TensorAttr) -> NDArray[Any] | None:
+    """The elements of a constant, read-only; `None` for a weight that has only a name."""
+    return value.data.array if isinstance(value, WeightAttr) else dense_array(value)
+
+
+def tensor_attr(array: NDArray[Any], name: str | None = None) -> TensorAttr:
+    """A constant tensor with the elements of `array`, which must not be changed any more.
+
+    A tensor with a name, or of more than `MOST_IN_TEXT` elements, becomes a weight; `TypeError` for a dtype that there
+    is not.
+    """
+    kind = from_numpy(array.dtype)
+    if name is not None:
+        return WeightAttr(name, array)
+    if array.size > MOST_IN_TEXT:
+        return WeightAttr(Weight.of_content(array))
+    values = array.reshape(-1).tolist()
+    if isinstance(kind, AnyFloat):
+        return DenseIntOrFPElementsAttr.from_list(ElementsType(kind, array.shape), values)
+    return DenseIntOrFPElementsAttr.from_list(ElementsType(kind, array.shape), values)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl_relax.cli.failures import ToolError, run_tool
+from xdsl_relax.cli.diagnostics import ToolError, run_tool
 
 __all__ = ["ToolError", "run_tool"]

@@ -22,8 +22,17 @@ from vm_dialect import messages
 from vm_dialect.dtypes import ELEMENT_TYPES, ElementType, element_type
 from vm_dialect.executable.model import SIGNATURES_NOTE
 from vm_dialect.messages import render
-from vm_dialect.tensors import Array, aligned_copy, array_element, from_dlpack, from_numpy, numpy_dtype, to_numpy
-from vm_dialect.values import kind_of, to_value
+from vm_dialect.tensors import (
+    Array,
+    aligned_copy,
+    array_element,
+    from_dlpack,
+    from_numpy,
+    kind_of,
+    numpy_dtype,
+    to_numpy,
+    to_value,
+)
 
 Kind: TypeAlias = "str | tuple[Kind, ...] | None"
 """What a parameter expects: the IR name of a tensor's dtype, `ANY_DTYPE`, one kind for each field of a tuple, or

@@ -17,15 +17,13 @@ from vm_dialect.dtypes import ELEMENT_TYPES, element_type
 from vm_dialect.exec_builder import Argument as BuilderArgument
 from vm_dialect.exec_builder import ExecBuilder
 from vm_dialect.executable import Executable, FunctionKind, Metadata, NativeObject, SignatureTypes
-from vm_dialect.executable.instructions import Operand
-from vm_dialect.executable.model import BUILTIN_PREFIX, UNTYPED
+from vm_dialect.executable.model import BUILTIN_PREFIX, UNTYPED, Operand
 from vm_dialect.ops.base import Argument, BuiltinOp, ConstantOp, DTypeRef, FunctionRef, TensorRef
 from vm_dialect.ops.calls import CallKernelOp, CallOp, CallPackedOp
-from vm_dialect.ops.constants import ConstantSymbolOp, KeptTensor
 from vm_dialect.ops.memory import KillOp
 from vm_dialect.ops.structure import FuncOp, GotoOp, IfOp, ReturnOp
-from vm_dialect.register_attributes import frame_size, value_register
-from vm_dialect.registers import parallel_moves
+from vm_dialect.ops.values import ConstantSymbolOp, KeptTensor
+from vm_dialect.registers import frame_size, parallel_moves, value_register
 from vm_dialect.tensors import Array, from_numpy, numpy_dtype
 
 

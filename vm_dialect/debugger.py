@@ -13,13 +13,12 @@ from typing import Any, TextIO
 import numpy as np
 import tvm_ffi
 
-from vm_dialect.builtins.effects import text_of
+from vm_dialect.builtins.calls import text_of
 from vm_dialect.dtypes import BY_FFI_NAME
 from vm_dialect.executable import Executable
 from vm_dialect.executable.text import instruction_columns
 from vm_dialect.machine import VirtualMachine
-from vm_dialect.tensors import to_numpy
-from vm_dialect.values import kind_of
+from vm_dialect.tensors import kind_of, to_numpy
 
 _AROUND = 5
 """Instructions that `list` shows before and after the next one."""

@@ -20,12 +20,21 @@ from vm_dialect.ops.checks import (
     CheckTensorOp,
     CheckTupleOp,
 )
-from vm_dialect.ops.constants import ConstantSymbolOp, ConstantTensorOp, ConstOp, DtypeOp, NullOp, StrOp
-from vm_dialect.ops.integers import IntKindAttr, IntOp
 from vm_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, NewTensorOp, ReadCondOp, ViewOp
 from vm_dialect.ops.shapes import MakeShapeOp, ReadIntOp, ShapeDimOp, ShapeOfOp, TensorDimOp
 from vm_dialect.ops.structure import FuncOp, GotoOp, IfOp, ReturnOp
-from vm_dialect.ops.tuples import MakeTupleOp, TupleGetOp
+from vm_dialect.ops.values import (
+    ConstantSymbolOp,
+    ConstantTensorOp,
+    ConstOp,
+    DtypeOp,
+    IntKindAttr,
+    IntOp,
+    MakeTupleOp,
+    NullOp,
+    StrOp,
+    TupleGetOp,
+)
 from vm_dialect.types import ObjectType, ShapeType, StorageType, TensorType
 
 

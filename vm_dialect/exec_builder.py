@@ -22,23 +22,24 @@ import tvm_ffi
 
 from vm_dialect.dtypes import ElementType, element_type
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind, Metadata, NativeObject, SignatureTypes
-from vm_dialect.executable.constants import Constant, Value
-from vm_dialect.executable.flow import check_written, is_register, reads, successors, writes
-from vm_dialect.executable.instructions import (
+from vm_dialect.executable.contents import check_written, is_register, reads, successors, writes
+from vm_dialect.executable.model import (
     IMMEDIATE_MAX,
     IMMEDIATE_MIN,
     STATE,
+    UNTYPED,
     VOID,
     VOID_REGISTER,
     Call,
+    Constant,
     Goto,
     If,
     Instruction,
     Operand,
     OperandKind,
     Ret,
+    Value,
 )
-from vm_dialect.executable.model import UNTYPED
 from vm_dialect.tensors import Array, exchange_dtype, from_numpy, tensor_on
 
 

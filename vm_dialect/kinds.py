@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from vm_dialect.integers import fits_int64
-from vm_dialect.values import kind_of
+from vm_dialect.tensors import kind_of
 
 _NAMES = ("null", "int", "bool", "float", "dtype", "string", "tensor", "shape", "function", "tuple", "object")
 BITS = {name: 1 << index for index, name in enumerate(_NAMES)}

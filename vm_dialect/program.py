@@ -11,7 +11,8 @@ import tvm_ffi
 from vm_dialect import messages
 from vm_dialect.dtypes import ElementType
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
-from vm_dialect.executable.instructions import (
+from vm_dialect.executable.model import (
+    BUILTIN_PREFIX,
     STATE,
     VOID,
     VOID_REGISTER,
@@ -22,7 +23,6 @@ from vm_dialect.executable.instructions import (
     OperandKind,
     Ret,
 )
-from vm_dialect.executable.model import BUILTIN_PREFIX
 from vm_dialect.messages import render
 
 _LONGEST_TAIL = 1024

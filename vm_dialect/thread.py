@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from enum import Enum, auto
+from typing import Any, NamedTuple, Protocol
 
 from vm_dialect import messages
 from vm_dialect.builtins.calls import expect_function
-from vm_dialect.closures import ClosureTable
+from vm_dialect.callee import ClosureTable
 from vm_dialect.messages import render
-from vm_dialect.observers import Decision, Instrument
-from vm_dialect.program import (
-    BranchStep,
-    CallStep,
-    Code,
-    EnterStep,
-    InvokeStep,
-    JumpStep,
-    ReturnStep,
-    Site,
-    Step,
-)
-from vm_dialect.values import kind_of
+from vm_dialect.program import BranchStep, CallStep, Code, EnterStep, InvokeStep, JumpStep, ReturnStep, Site, Step
+from vm_dialect.tensors import kind_of
+
+
+class Decision(Enum):
+    """What an instrument answers before a call."""
+
+    RUN = auto()
+    SKIP = auto()
+    """The call does not happen; its result is null."""
+
+
+class Instrument(Protocol):
+    """Sees every call of a run, of builtins, kernels, packed functions and bytecode alike.
+
+    While an instrument watches, tail calls take a frame like any other call. An exception of an instrument ends the
+    run.
+    """
+
+    def before(self, site: Site, arguments: Sequence[Any]) -> Decision:
+        """Called with the arguments before a call."""
+        ...
+
+    def after(self, site: Site, arguments: Sequence[Any], result: Any) -> None:
+        """Called with arguments and result when a call that was not skipped has returned."""
+        ...
+
 
 MOST_SLOTS = 1 << 26
 """Registers and constants of all functions that wait for others: half a gigabyte."""

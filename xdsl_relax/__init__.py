@@ -28,13 +28,12 @@ if TYPE_CHECKING:
     from tir_dialect.target import Target
     from vm_dialect import ExecBuilder, Executable, VirtualMachine, load_library
     from xdsl_relax import distributed, llm
-    from xdsl_relax.display import show
+    from xdsl_relax.display import show, view
     from xdsl_relax.errors import PassError, RelaxError
     from xdsl_relax.loading import load, parse
     from xdsl_relax.model import Model, compile, interpret
     from xdsl_relax.passes import PassContext, PassTiming, PrintIR, list_passes, run_passes
     from xdsl_relax.session import Session
-    from xdsl_relax.views import view
 
 find_own_packages()
 
@@ -112,7 +111,7 @@ _NAMES = LazyNames(
         "show": "xdsl_relax.display:show",
         "te": "tir_dialect.te",
         "tensor": "relax_dialect.builder:tensor",
-        "view": "xdsl_relax.views:view",
+        "view": "xdsl_relax.display:view",
     },
 )
 
@@ -122,12 +121,12 @@ __dir__ = _NAMES.listed
 
 def load_ipython_extension(shell: object) -> None:
     """`%load_ext xdsl_relax` in a notebook: values are shown in colours. Importing the package there does it, too."""
-    from xdsl_relax.notebooks import register
+    from xdsl_relax.display import register
 
     register(shell)
 
 
 if "IPython" in sys.modules:
-    from xdsl_relax.notebooks import register as _register
+    from xdsl_relax.display import register as _register
 
     _register()

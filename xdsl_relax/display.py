@@ -1,19 +1,23 @@
-"""Programs and profiles in colours: in notebooks as HTML, in terminals with escape sequences."""
+"""Programs and profiles as pictures: in notebooks as HTML, in terminals with colours, and as pages in files."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from html import escape
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, cast
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from vm_dialect.executable import Executable
 from vm_dialect.profiler import Profile
 from xdsl_relax.model import Model
+from xdsl_relax.passes import run_passes
 
 _TOKENS = re.compile(
     r"(?P<comment>//[^\n]*)"
@@ -132,3 +136,78 @@ def _notebook_display() -> Callable[[object], object] | None:
     from importlib import import_module
 
     return cast("Callable[[object], object]", import_module("IPython.display").display)
+
+
+_PROGRAM = ("xdsl.ir.core", "Operation")
+_CLASSES = (
+    _PROGRAM,
+    ("vm_dialect.executable.executable", "Executable"),
+    ("vm_dialect.profiler", "Profile"),
+    ("xdsl_relax.model", "Model"),
+)
+
+
+def register(shell: Any = None) -> None:
+    """Makes a shell of IPython, that of this process unless another is given, show our values as HTML."""
+    library: Any = sys.modules.get("IPython")
+    if shell is None and library is not None:
+        shell = library.get_ipython()
+    if shell is None:
+        return
+    html, plain = (shell.display_formatter.formatters[kind] for kind in ("text/html", "text/plain"))
+    for module, name in _CLASSES:
+        html.for_type_by_name(module, name, _html)
+    plain.for_type_by_name(*_PROGRAM, _plain)
+
+
+def _html(value: object) -> str:
+
+    return shown(value).html
+
+
+def _plain(value: object, printer: Any, cycle: bool) -> None:
+    """Where there is no HTML, an op is its text: xDSL shows addresses of its parts."""
+    printer.text(str(value))
+
+
+HEIGHT = 600
+"""Of the frame in a notebook, in pixels."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The page of a module, which a notebook shows: `docs/howto/view.md`."""
+
+    module: ModuleOp
+    before: ModuleOp | None = None
+    """The module before passes, which stands on the left."""
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def html(self) -> str:
+        """The page, which needs no network."""
+        from lowering.view.page import page
+
+        return page(self.module, self.before, sizes=self.sizes)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the page (.html), or the graph of the first function that is no kernel (.svg, .dot)."""
+        from lowering.view.page import write_view
+
+        if fspath(path).endswith(".html"):
+            Path(path).write_text(self.html(), encoding="utf-8")
+        else:
+            write_view(Path(path), self.module)
+
+    def _repr_html_(self) -> str:
+        source = escape(self.html(), quote=True)
+        return f'<iframe srcdoc="{source}" style="width: 100%; height: {HEIGHT}px; border: 1px solid #ccc"></iframe>'
+
+
+def view(module: ModuleOp, passes: str | None = None, *, sizes: Mapping[str, int] | None = None) -> View:
+    """A view of a module; with passes, before and after them, side by side.
+
+    `sizes` are values of symbols for the plan of the memory. Drawing needs Graphviz (`xdsl-relax[view]`).
+    """
+    if passes is None:
+        return View(module, None, sizes or {})
+    return View(run_passes(module, passes), module, sizes or {})

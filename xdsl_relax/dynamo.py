@@ -17,11 +17,13 @@ from typing import Any, cast
 from lowering.compiler.build import build
 from relax_dialect.frontend.torch import TorchImportError, from_exported_program
 from relax_dialect.frontend.torch.importer import decomposition_table
-from relax_dialect.frontend.torch.library import is_symbolic, is_tensor, torch
 from relax_dialect.frontend.torch.program import (
     ExportedProgram,
     GraphModule,
     Signature,
+    is_symbolic,
+    is_tensor,
+    torch,
 )
 from vm_dialect import VirtualMachine
 

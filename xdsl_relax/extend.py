@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from lowering.byoc.backends import Backend, FusionPattern, Handoff, register_backend
     from lowering.registry import register_dialect, register_pass
     from lowering.relax.dataflow_patterns import RewriteMatch
-    from lowering.relax_to_tir.context import legalizes, rewrites, sizes
-    from lowering.relax_to_tir.kernel import Kernel
+    from lowering.relax_to_tir.kernel import Kernel, legalizes, rewrites, sizes
     from lowering.rewriting import apply_patterns
     from relax_dialect.builder.operator_functions import function_of
     from relax_dialect.frontend.onnx.registry import converts as onnx_converter
@@ -59,14 +58,14 @@ _NAMES = LazyNames(
         "apply_patterns": "lowering.rewriting:apply_patterns",
         "computes": "relax_dialect.interpreter.operators:computes",
         "function_of": "relax_dialect.builder.operator_functions:function_of",
-        "legalizes": "lowering.relax_to_tir.context:legalizes",
+        "legalizes": "lowering.relax_to_tir.kernel:legalizes",
         "onnx_converter": "relax_dialect.frontend.onnx.registry:converts",
         "op_definition": "tir_dialect.ops.assembly_format:op_definition",
         "register_backend": "lowering.byoc.backends:register_backend",
         "register_dialect": "lowering.registry:register_dialect",
         "register_pass": "lowering.registry:register_pass",
-        "rewrites": "lowering.relax_to_tir.context:rewrites",
-        "sizes": "lowering.relax_to_tir.context:sizes",
+        "rewrites": "lowering.relax_to_tir.kernel:rewrites",
+        "sizes": "lowering.relax_to_tir.kernel:sizes",
         "torch_converter": "relax_dialect.frontend.torch.registry:converts",
     },
 )

@@ -139,7 +139,7 @@ def _load_torch(
     source: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, entry: str
 ) -> ModuleOp:
     from relax_dialect.frontend.torch import from_exported_program, whole_recurrent_layers
-    from relax_dialect.frontend.torch.library import torch
+    from relax_dialect.frontend.torch.program import torch
 
     if isinstance(source, torch().nn.Module):
         if args is None and kwargs is None:

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,10 +143,14 @@ relax-translate examples/mvp.mlir --emit llvmir
 relax-run examples/mvp.mlir --entry myfunc --random "f32[3,4]"
 ```"""
 
-PAGES = {
-    "lowering/index.py": pass_index,
-    "relax_dialect/frontend/index.py": converter_index,
+INDEXES = {
     "relax_dialect/index.py": op_index,
+    "relax_dialect/frontend/index.py": converter_index,
+    "lowering/index.py": pass_index,
+}
+"""The modules that say where ops, converters and passes are; each may be needed to make the next."""
+
+PAGES = {
     "docs/tutorials/walkthrough.md": walkthrough,
     "docs/tutorials/kernels.md": lambda: with_primitives((ROOT / "docs/tutorials/kernels.md").read_text()),
     "docs/reference/operators.md": operators_page,
@@ -154,20 +160,37 @@ PAGES = {
     "docs/howto/torch.md": lambda: with_operators((ROOT / "docs/howto/torch.md").read_text()),
     "relax_dialect/builder/op.pyi": stub_text,
 }
-"""What is generated, by its place in the repository."""
+"""What is made of the classes that the indexes name, by its place in the repository."""
 
 
 def main(arguments: list[str]) -> int:
     """Writes the pages, or compares them; 1 if one is out of date."""
-    stale = [name for name, make in PAGES.items() if not _is_current(ROOT / name, make())]
+    stale: dict[str, str] = {}
+    for name, make in INDEXES.items():
+        stale |= _stale({name: make})
+        if stale and "--check" not in arguments:
+            # The modules that are loaded have read the old index.
+            _write(stale)
+            os.execv(sys.executable, sys.orig_argv)
+    stale |= _stale(PAGES)
     if "--check" in arguments:
         for name in stale:
             print(f"{name} is out of date: run make docs", file=sys.stderr)
         return 1 if stale else 0
-    for name in stale:
-        (ROOT / name).write_text(PAGES[name]())
-        print(f"wrote {name}")
+    _write(stale)
     return 0
+
+
+def _stale(files: Mapping[str, Callable[[], str]]) -> dict[str, str]:
+    """The files that are out of date, with their new texts."""
+    texts = {name: make() for name, make in files.items()}
+    return {name: text for name, text in texts.items() if not _is_current(ROOT / name, text)}
+
+
+def _write(files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (ROOT / name).write_text(text)
+        print(f"wrote {name}", flush=True)
 
 
 def _is_current(path: Path, text: str) -> bool:

@@ -12,11 +12,11 @@ from pkgutil import walk_packages
 from xdsl.passes import ModulePass
 
 import lowering
-from lowering.passes import Pass
+from lowering.registry import Pass
 
 HEAD = '''"""The passes: where each lives, and what the compiler knows of it before it is loaded.
 
-Generated from the classes of passes by `make docs`; see `lowering.passes.Pass`.
+Generated from the classes of passes by `make docs`; see `lowering.registry.Pass`.
 """
 
 from __future__ import annotations

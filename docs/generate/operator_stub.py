@@ -29,7 +29,7 @@ OWN_IMPORTS = {
     "Expr": "relax_dialect.builder.expr",
     "Operand": "relax_dialect.builder.values",
     "Value": "relax_dialect.builder.values",
-    "DTypeLike": "relax_dialect.builder.types",
+    "DTypeLike": "relax_dialect.builder.emitter",
     "DimLike": "tir_dialect.dims",
 }
 """Where the types are from that stand for values."""

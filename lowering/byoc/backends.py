@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
-from relax_dialect.ops.fused import FusedOp
+from relax_dialect.ops.dataflow import FusedOp
 from relax_dialect.patterns import Match, Pattern
 from tir_dialect.extensions import load_extensions, note_extension
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lowering.byoc.backends import Backend, FusionPattern, Handoff
 from lowering.byoc.run_codegen import Program, program_of
-from relax_dialect.ops.fused import FusedOp
+from relax_dialect.ops.dataflow import FusedOp
 from relax_dialect.patterns import Match, is_op, wildcard
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import dtype_name

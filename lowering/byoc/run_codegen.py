@@ -21,11 +21,11 @@ from lowering.byoc.backends import find_backend
 from lowering.byoc.fuse_ops_by_pattern import CODEGEN
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from relax_dialect.ops.call_packed import CallDPSPackedOp
+from relax_dialect.ops.call_tir import CallDPSPackedOp
 from relax_dialect.ops.control_flow import YieldOp
-from relax_dialect.ops.fused import FusedOp
+from relax_dialect.ops.dataflow import FusedOp
 from relax_dialect.ops.values import StringOp
-from relax_dialect.patterns.attributes import python_value
+from relax_dialect.patterns.nodes import python_value
 from relax_dialect.struct_info.types import TensorType
 
 

@@ -11,7 +11,7 @@ import tvm_ffi
 
 from lowering.byoc.backends import Backend, FusionPattern, Handoff
 from lowering.byoc.run_codegen import Program, program_of
-from relax_dialect.ops.fused import FusedOp
+from relax_dialect.ops.dataflow import FusedOp
 from relax_dialect.patterns import is_op
 
 FUNCTION = "relax.torch"

@@ -24,7 +24,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lowering.compiler.debug import is_on
+from lowering.compiler.debug import Debug, debug_level, is_on
+from lowering.llvm.binding import library_version
+from lowering.llvm.compiler import CompileOptions, compile_object
+from tir_dialect.target import Target
 from vm_dialect.executable.seal import SEAL_BYTES, fits, seal
 from vm_dialect.files import open_regular, read_limited
 
@@ -225,3 +228,24 @@ def _stat(path: Path) -> tuple[float, int]:
     except OSError:
         return 0.0, 0
     return status.st_mtime, status.st_size
+
+
+def compile_cached(
+    kind: str,
+    text: str,
+    target: Target,
+    options: CompileOptions,
+    cache: CodeCache | None = None,
+    compile_text: Callable[[str, Target, CompileOptions], bytes] | None = None,
+) -> bytes:
+    """The object of a text, from the cache if it is there, else by `compile_text` (`compile_object`).
+
+    `kind` names what is compiled in its key. `CodegenError` if LLVM rejects the text.
+    """
+    known = cache or default_cache()
+    key = cache_key([kind, library_version(), target.code_key(), options.key(), text])
+    data = None if debug_level() >= Debug.LLVM else known.get(key)
+    if data is None:
+        data = (compile_text or compile_object)(text, target, options)
+        known.put(key, data)
+    return data

@@ -21,16 +21,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import tvm_ffi
 
 from lowering.cache.code_cache import CodeCache, cache_key
-from lowering.cache.module_digest import ModuleDigest
-from lowering.cache.version import program_compiler_version
+from lowering.cache.module_digest import ModuleDigest, program_compiler_version
 from lowering.llvm.binding import library_version
 from tir_dialect.target import Target
 from vm_dialect.dtypes import element_type
 from vm_dialect.executable import Executable
-from vm_dialect.executable.constants import Constant, ConstantKind
 from vm_dialect.executable.format import Trust, read_file, write_file
+from vm_dialect.executable.model import Constant, ConstantKind
 from vm_dialect.files import MappedFile
-from vm_dialect.ops.constants import ConstantSymbolOp, KeptTensor
+from vm_dialect.ops.values import ConstantSymbolOp, KeptTensor
 from vm_dialect.tensors import from_numpy, new_tensor, tensor_element
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from lowering.cache.code_cache import CodeCache, default_cache
 from lowering.cache.module_digest import ModuleDigest
 from lowering.cache.program_cache import FilePrograms, ProgramCache
 from lowering.compiler.debug import Debug, debug_level
-from lowering.compiler.modules import require_module
+from lowering.parsing import require_module
 from lowering.pass_context import PassContext
-from lowering.tune.stamp import tuning_stamp
+from lowering.tune.schedule_tuned import tuning_stamp
 from tir_dialect.garbage import few_collections, importing
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable
 from vm_dialect.files import MappedFile
-from vm_dialect.values import to_value
+from vm_dialect.tensors import to_value
 
 if TYPE_CHECKING:
     from lowering.compiler.compilation import Program
@@ -135,7 +135,7 @@ def _compiled(
 def _for_targets(targets: Iterable[Target | str], build_for: Callable[[Target], Executable]) -> Executable:
     """One executable for all targets; what needs more of a processor comes first."""
     from lowering.llvm.features import code_features
-    from vm_dialect.executable.variants import merged
+    from vm_dialect.executable.library import merged
 
     known = {each.code_key(): each for each in map(_target, targets)}
     if not known:

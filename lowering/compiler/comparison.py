@@ -29,7 +29,7 @@ from lowering.compiler.validation import (
 )
 from lowering.locations import described
 from lowering.pipelines import RelaxToLLVMPass, for_target
-from lowering.relax.to_non_dataflow import ToNonDataflowPass
+from lowering.relax.convert_dataflow import ToNonDataflowPass
 from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 import tvm_ffi
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.ir import Operation, SSAValue
 
 from lowering.cache.code_cache import CodeCache
-from lowering.compiler.instrumentation import instrument_notes
 from lowering.compiler.kernels.kernel_lowering import KernelOptions
 from lowering.compiler.kernels.kernel_maker import MANY_KERNELS, load_elsewhere
 from lowering.compiler.kernels.kernels import KernelPlan, Kernels, plan_kernels
@@ -23,18 +22,22 @@ from lowering.compiler.signatures import packed_note, signatures_note
 from lowering.diagnostics import fail
 from lowering.llvm.background import Background
 from lowering.llvm.compiler import CompileOptions
-from lowering.llvm.loading.elf import object_symbols
+from lowering.llvm.loading import object_symbols
 from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
-from lowering.relax.deferred.options import set_options
+from lowering.relax.deferred.defer_unknown_types import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
-from lowering.relax_to_vm.types import declared_types
+from lowering.relax_to_vm.checks import declared_types
 from lowering.runtime.kernel.support import prepare_support
 from lowering.verify.module import verify_program
 from lowering.vm_to_llvm.objects import common_runtime
 from relax_dialect.ops.operator import Operator
+from tir_dialect.analysis.dims import DimEvaluator
+from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import dtype_name
+from tir_dialect.ops.blocks import InitOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
 from vm_dialect.codegen import ConstantPool, emit_executable
@@ -48,13 +51,61 @@ from vm_dialect.executable import (
     NativeObject,
     SignatureTypes,
 )
-from vm_dialect.executable.model import PACKED_NOTE, UNTYPED
-from vm_dialect.ops.constants import ConstantSymbolOp
+from vm_dialect.executable.model import OBSERVE, OBSERVED_NOTE, PACKED_NOTE, UNTYPED
 from vm_dialect.ops.structure import FuncOp
+from vm_dialect.ops.values import ConstantSymbolOp
 
 if TYPE_CHECKING:
     from lowering.compiler.validation import Validation
     from lowering.vm_to_llvm.objects import Making
+
+_TWO = frozenset({"math.fma", "tir.ewise_fma"})
+"""Ops that count as two."""
+
+
+def instrument_notes(module: ModuleOp, mode: str) -> dict[str, str]:
+    """The notes of the metadata: for each kernel the names of its sizes and its work, as an expression of these."""
+    work = {
+        op.sym_name.data: [list(op.symbol_names), str(flops)]
+        for op in module.ops
+        if isinstance(op, PrimFuncOp) and not op.is_private and (flops := work_of(op)) is not None
+    }
+    notes = {OBSERVED_NOTE: json.dumps(work)}
+    if mode == "native":
+        packed = json.loads(packed_note(module).get(PACKED_NOTE, "[]"))
+        notes[PACKED_NOTE] = json.dumps([*packed, OBSERVE])
+    return notes
+
+
+def work_of(function: PrimFuncOp) -> Dim | None:
+    """Floating-point operations of a call, as the loops of the function say before it is scheduled.
+
+    A function of `math` is one, initial values of reductions are none. `None` where a loop runs as often as data says.
+    """
+    evaluator, total = DimEvaluator(), constant(0)
+    pending: list[tuple[Operation, Dim]] = [(op, constant(1)) for op in function.body.block.ops]
+    while pending:
+        op, times = pending.pop()
+        if isinstance(op, InitOp):
+            continue
+        total += times * _count(op)
+        if isinstance(op, ForOp):
+            lower, upper = (constant(0) if each is None else evaluator.dim_of(each) for each in (op.lower, op.upper))
+            if lower is None or upper is None:
+                return None
+            times *= upper - lower
+        pending += ((inner, times) for region in op.regions for block in region.blocks for inner in block.ops)
+    return total
+
+
+def _count(op: Operation) -> int:
+    is_arithmetic = op.name.startswith(("arith.", "math.", "tir.ewise_", "tir.fma")) and not op.name.startswith(
+        ("arith.constant", "arith.cmp", "arith.select", "arith.ext", "arith.trunc", "arith.sitofp", "arith.uitofp")
+    )
+    if not is_arithmetic or not op.results or not isinstance(op.results[0].type, AnyFloat):
+        return 0
+    return 2 if op.name in _TWO else 1
+
 
 Mode: TypeAlias = Literal["native", "bytecode"]
 
@@ -148,7 +199,7 @@ def _of_llvm_functions(
     weights: Mapping[str, tvm_ffi.Tensor],
 ) -> Program:
     """A module in which kernels, or all functions, are LLVM functions: all of it is one object."""
-    from lowering.vm_to_llvm.lowered_modules import finish_lowering, module_info, module_objects
+    from lowering.vm_to_llvm.objects import finish_lowering, module_info, module_objects
 
     if mode == "bytecode":
         fail(module, "has LLVM functions, which bytecode does not call", "build it in the mode native")
@@ -158,8 +209,8 @@ def _of_llvm_functions(
     info = module_info(module)
     builder.set_metadata(Metadata("native", target.code_key(), (), {PACKED_NOTE: json.dumps(info["packed"])}))
     pool = ConstantPool(builder, {op.sym_name.data: op for op in constants}, weights)
-    for constant in constants:
-        pool.tensor(constant.sym_name.data, constant)
+    for op in constants:
+        pool.tensor(op.sym_name.data, op)
     for data in module_objects(module, target, CompileOptions(options.opt_level), cache):
         builder.add_native_object(_native_object(target, data))
     for name in info["functions"]:
@@ -210,8 +261,8 @@ class _Build:
             builder.add_native_object(item)
         constants = {op.sym_name.data: op for op in self.module.ops if isinstance(op, ConstantSymbolOp)}
         pool = ConstantPool(builder, constants, self.weights)
-        for name, constant in constants.items():
-            pool.tensor(name, constant)
+        for name, op in constants.items():
+            pool.tensor(name, op)
         for func in self.module.ops:
             if isinstance(func, FuncOp) and func.is_public:
                 name = func.sym_name.data

@@ -15,7 +15,7 @@ from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import from_numpy, is_narrow, numpy_dtype, parse_dtype
 from tir_dialect.weights import Weight, WeightAttr
 from vm_dialect.files import open_regular
-from vm_dialect.ops.constants import ConstantSymbolOp
+from vm_dialect.ops.values import ConstantSymbolOp
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.diagnostics import fail
 from lowering.distributed.lower_distributed import MESH
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.distributed import RedistributeReplicaToShardOp

@@ -29,9 +29,8 @@ LocalOp: TypeAlias = "Callable[[Sequence[SSAValue], MeshAxis, LocalShapes], SSAV
 """The ops of a worker along an axis of the mesh, for its operands: they are inserted, and give its result."""
 
 FAMILIES = (
-    "activation advanced_indexing attention binary convolution creation datatype deformable detection gather gradients "
-    "image indexing joining layers linear_algebra manipulation normalization padding pooling quantization rearranging "
-    "recurrent reduction resizing sampling search sorting unary vision"
+    "activation attention binary convolution creation datatype gather image indexing joining linear_algebra "
+    "manipulation normalization pooling rearranging recurrent reduction sorting unary vision"
 )
 """The families that have rules. Operators of others are computed by all workers alike."""
 

@@ -45,8 +45,8 @@ from relax_dialect.struct_info.match import match_types
 from relax_dialect.struct_info.sharding import MeshAxis, Partial, Replicate, ShardingAttr
 from relax_dialect.struct_info.symbols import free_symbols, substitute
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import Dim, constant
-from tir_dialect.symbols import SymbolAttr
 
 GLOBAL_TYPE = "global_type"
 """The attribute of a worker's function that has the type of the function of the whole."""

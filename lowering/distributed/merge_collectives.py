@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.distributed.cost import bytes_of, estimate
 from lowering.locations import inherit_location
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.collective import AllReduceOp

@@ -14,9 +14,9 @@ from xdsl.utils.arg_spec import ArgSpec
 
 from lowering.diagnostics import fail
 from lowering.distributed.mesh import mesh_of, mesh_option, on_mesh
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.relax.call_graph import CallGraph
-from lowering.relax.to_non_dataflow import ToNonDataflowPass
+from lowering.relax.convert_dataflow import ToNonDataflowPass
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.sharding import ShardingAttr
 

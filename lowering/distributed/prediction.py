@@ -14,8 +14,8 @@ from lowering.distributed.report import communication
 from lowering.distributed.shard import shard
 from relax_dialect.ops.collective import CollectiveOp
 from relax_dialect.ops.operator import Operator
+from relax_dialect.scope import symbol_name
 from relax_dialect.struct_info.types import TensorType
-from relax_dialect.symbols import symbol_name
 from tir_dialect.dims import Dim, constant, product
 
 

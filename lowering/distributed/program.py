@@ -18,7 +18,7 @@ from lowering.distributed.shard import shard
 from lowering.distributed.split_stages import SplitStagesPass
 from lowering.distributed.tiles import Distribution, Stage
 from relax_dialect.interpreter.runtime_values import Value, from_python, to_ffi
-from relax_dialect.symbols import find_function
+from relax_dialect.scope import find_function
 from vm_dialect import VirtualMachine
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from lowering.distributed.lower_distributed import GLOBAL_TYPE, MESH, WORKERS
 from lowering.distributed.mesh import mesh_of
 from lowering.distributed.propagate_sharding import captured
 from lowering.locations import inherit_location
-from lowering.passes import Pass
+from lowering.registry import Pass
+from lowering.relax.convert_dataflow import ToNonDataflowPass
 from lowering.relax.substitution import all_symbols
-from lowering.relax.to_non_dataflow import ToNonDataflowPass
 from relax_dialect.ops.collective import ReceiveOp, SendOp
 from relax_dialect.ops.shapes import ShapeOfOp, ShapeOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
@@ -27,8 +27,8 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import REPLICATE, ShardingAttr
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import symbol
-from tir_dialect.symbols import SymbolAttr
 
 STAGE = "stage"
 """The attribute of an op that has the number of the stage in which it runs at the earliest."""

@@ -15,11 +15,11 @@ from lowering.distributed.lower_distributed import GLOBAL_TYPE, MESH
 from lowering.distributed.split_stages import ARGUMENTS
 from relax_dialect.interpreter.runtime_values import Array, Shape, Value, is_tuple
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.scope import find_function
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import ShardingAttr, coordinates, tile_bounds
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
-from relax_dialect.symbols import find_function
 from tir_dialect.dims import Dim, MatchError, match
 
 

@@ -18,14 +18,12 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.cache.code_cache import NO_CACHE, default_cache
 from lowering.compiler.build import build, build_file
 from lowering.generation.cache import PagedKVCache
-from lowering.generation.decoding import CHUNK, Decoding
-from lowering.generation.sampling import Mask, Sampling
-from lowering.generation.scheduler import Request, Scheduler
-from lowering.generation.speculation import Draft, PromptLookup, Speculation
+from lowering.generation.sampling import Draft, Mask, PromptLookup, Sampling, Speculation
+from lowering.generation.scheduler import CHUNK, Decoding, Request, Scheduler
 from lowering.generation.tokenizer import Tokenizer, tokenizer_of, tokenizer_of_folder
 from relax_dialect.frontend import huggingface
 from relax_dialect.frontend.gguf import GGUFFile, read_file
-from relax_dialect.frontend.gguf.config import config_of
+from relax_dialect.frontend.gguf.models import config_of
 from relax_dialect.nn.config import CACHE_FORMATS, CacheFormat, DecoderConfig
 from vm_dialect import VirtualMachine
 from vm_dialect.executable import Executable
@@ -33,7 +31,7 @@ from vm_dialect.executable import Executable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from relax_dialect.nn.decoder_program import DecoderProgram
+    from relax_dialect.nn.decoder import DecoderProgram
 
 USUAL_CONTEXT = 2048
 """Tokens that there is room for, unless told otherwise; fewer if the model was made for fewer."""
@@ -327,7 +325,7 @@ def _executable(file: GGUFFile, cache_format: CacheFormat, cache: bool, context:
 def _module(file: GGUFFile, cache_format: CacheFormat, context: int | None = None) -> ModuleOp:
     # Not at the top: a program that is in the cache needs no layers.
     from relax_dialect.frontend.gguf.models import model_of
-    from relax_dialect.nn.decoder_program import DecoderProgram
+    from relax_dialect.nn.decoder import DecoderProgram
 
     return DecoderProgram(model_of(file, context), cache_format).module()
 
@@ -350,7 +348,7 @@ def _program_of(
     folder: huggingface.ModelFolder, cache_format: CacheFormat, weight_format: str | None, context: int
 ) -> DecoderProgram:
     from relax_dialect.frontend.huggingface.models import model_of
-    from relax_dialect.nn.decoder_program import DecoderProgram
+    from relax_dialect.nn.decoder import DecoderProgram
 
     model = model_of(folder, context)
     if weight_format is not None:

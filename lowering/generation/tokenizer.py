@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from lowering.cache.code_cache import NO_CACHE, CodeCache, cache_key
-from lowering.cache.version import program_compiler_version
+from lowering.cache.module_digest import program_compiler_version
 from relax_dialect.frontend.gguf import GGUFFile, GGUFImportError
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, ModelFolder
 from relax_dialect.frontend.huggingface.folder import LARGEST_JSON, read_json

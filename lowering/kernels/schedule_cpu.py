@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
-from lowering.passes import pass_target
+from lowering.registry import pass_target
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -74,8 +74,7 @@ def schedule(func: PrimFuncOp, target: Target, *, inner_stages: bool = True) -> 
 
 def _schedule_compute_bound(func: PrimFuncOp, target: Target, inner_stages: bool) -> str | None:
     # Not at the top: GEMM, convolutions and attention are half of the generators, and many programs have none of them.
-    from lowering.kernels.cpu.compute_bound import schedule_compute_bound
-    from lowering.kernels.cpu.inner_stages import schedule_inner_stages
+    from lowering.kernels.cpu.compute_bound import schedule_compute_bound, schedule_inner_stages
 
     explanation = schedule_compute_bound(func, target)
     return schedule_inner_stages(func, target) if explanation is None and inner_stages else explanation

@@ -11,9 +11,17 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 from lowering.compiler.debug import Debug, debug_level, show
-from lowering.llvm.binding import FunctionPasses, ModuleRef, TargetMachine, TuningOptions, llvm, target_family
-from lowering.llvm.errors import CodegenError, refusing_unknown_names
-from tir_dialect.codegen_hints import PLAIN_ADDRESSES, REPEATED_WORK, SCALAR_LOOP
+from lowering.llvm.binding import (
+    CodegenError,
+    FunctionPasses,
+    ModuleRef,
+    TargetMachine,
+    TuningOptions,
+    llvm,
+    refusing_unknown_names,
+    target_family,
+)
+from tir_dialect.ops.annotations import PLAIN_ADDRESSES, REPEATED_WORK, SCALAR_LOOP
 from tir_dialect.target import Target
 
 if TYPE_CHECKING:

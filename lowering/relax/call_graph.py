@@ -13,7 +13,7 @@ from xdsl.utils.hints import isa
 
 from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.symbols import symbol_name
+from relax_dialect.scope import symbol_name
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
-from lowering.relax.struct_info_inference import StructInfoInference, with_result
+from lowering.relax.infer_struct_info import StructInfoInference, with_result
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.relax.substitution import substitute_in
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binding import MatchCastOp

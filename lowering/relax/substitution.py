@@ -19,9 +19,8 @@ from relax_dialect.scope import block_symbols_used, prover_at, symbols_used, sym
 from relax_dialect.struct_info.base import PartialShapeAttr, StructInfo, as_struct_infos
 from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import substitute, substitute_shape
-from tir_dialect.attributes import DimAttr
+from tir_dialect.attributes import DimAttr, SymbolAttr
 from tir_dialect.dims import Dim
-from tir_dialect.symbols import SymbolAttr
 
 
 def bindings(op: Operation) -> Iterator[str]:

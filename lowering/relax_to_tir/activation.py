@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lowering.relax_to_tir.context import legalizes
 from lowering.relax_to_tir.indices import axis_of, without
-from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.kernel import Kernel, legalizes
 from lowering.relax_to_tir.scalars import narrow, number, widen
 from lowering.relax_to_tir.unary import elementwise
 from relax_dialect.ops import activation

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lowering.relax_to_tir.context import legalizes
 from lowering.relax_to_tir.indices import broadcast_load
-from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.kernel import Kernel, legalizes
 from lowering.relax_to_tir.scalars import apply
 from relax_dialect.ops import binary
 from relax_dialect.ops.binary import BinaryOp, BroadcastOp

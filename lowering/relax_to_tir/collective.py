@@ -8,8 +8,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from lowering.diagnostics import fail
-from lowering.relax_to_tir.context import rewrites
-from relax_dialect.ops.call_packed import CallDPSPackedOp
+from lowering.relax_to_tir.kernel import rewrites
+from relax_dialect.ops.call_tir import CallDPSPackedOp
 from relax_dialect.ops.collective import (
     AllGatherOp,
     AllReduceOp,

@@ -9,7 +9,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from lowering.diagnostics import fail
 from lowering.relax_to_tir.collective import exchange
-from lowering.relax_to_tir.context import rewrites
+from lowering.relax_to_tir.kernel import rewrites
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.distributed import (
     AnnotateShardingOp,

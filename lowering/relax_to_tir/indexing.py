@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.relax_to_tir.context import legalizes, sizes
 from lowering.relax_to_tir.indices import as_position, axes_of, axis_of, clamped, from_front
-from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.kernel import Kernel, legalizes, sizes
 from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, slice_index
 from tir_dialect import te
 from tir_dialect.dims import Dim

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
-from lowering.relax_to_tir.context import legalizes, rewrites
 from lowering.relax_to_tir.indices import axes, axis_of
-from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.kernel import Kernel, legalizes, rewrites
 from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
 from relax_dialect.ops.manipulation import ReshapeOp
 from relax_dialect.ops.shapes import ShapeOp

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
+from relax_dialect.index import OPERATORS
+from relax_dialect.loading import FamilyRules
 from relax_dialect.ops.call_tir import CallTIROp
-from relax_dialect.ops.prim_func import explicit_symbols
+from relax_dialect.ops.callees import explicit_symbols
 from relax_dialect.ops.values import PrimOp
+from relax_dialect.scope import symbol_name
 from relax_dialect.struct_info.symbols import fresh_name, substitute
 from relax_dialect.struct_info.types import PrimType, TensorType
-from relax_dialect.symbols import symbol_name
 from tir_dialect import te
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.dtypes import is_bool
+from tir_dialect.extensions import note_extension
 from tir_dialect.ops.function import PrimFuncOp
 
 
@@ -252,3 +256,58 @@ class Kernels:
             Rewriter.insert_op(found.func, insert_point)
             self._last = found.func
         return kernel.call(found)
+
+
+OpT = TypeVar("OpT", bound=Operation)
+Rule: TypeAlias = "Callable[[Kernel, OpT], te.Tensor | Sequence[te.Tensor]]"
+Rewrite: TypeAlias = "Callable[[OpT, PatternRewriter], Sequence[SSAValue] | None]"
+
+_PACKAGE = "lowering.relax_to_tir"
+
+KERNELS: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, OPERATORS)
+"""Ops that become one kernel."""
+
+SIZES: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, OPERATORS)
+"""Ops with results whose sizes are data: the kernels that find them out."""
+
+REWRITES: FamilyRules[Rewrite[Operation]] = FamilyRules(_PACKAGE, OPERATORS)
+"""Ops that become other ops, or stay what they are."""
+
+
+def legalizes(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    """Registers the tensor expression of ops: one tensor for each result."""
+
+    def register(rule: Rule[OpT]) -> Rule[OpT]:
+        note_extension(rule.__module__)
+        KERNELS.update(dict.fromkeys(op_types, cast("Rule[Operation]", rule)))
+        return rule
+
+    return register
+
+
+def sizes(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    """Registers a tensor expression that is evaluated before that of the op, if dimensions of its results are unknown.
+
+    The first tensor, of rank 1 and `i64`, has these dimensions in order, or one that stands for all of them. What
+    follows is kept for the kernel of the op: `Kernel.kept`.
+    """
+
+    def register(rule: Rule[OpT]) -> Rule[OpT]:
+        note_extension(rule.__module__)
+        SIZES.update(dict.fromkeys(op_types, cast("Rule[Operation]", rule)))
+        return rule
+
+    return register
+
+
+def rewrites(op_type: type[OpT]) -> Callable[[Rewrite[OpT]], Rewrite[OpT]]:
+    """Registers how an op becomes others: it inserts them by the rewriter and returns the values that replace the
+    results, or `None` if it leaves the op.
+    """
+
+    def register(rule: Rewrite[OpT]) -> Rewrite[OpT]:
+        note_extension(rule.__module__)
+        REWRITES[op_type] = cast("Rewrite[Operation]", rule)
+        return rule
+
+    return register

@@ -16,9 +16,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import Finding, InvalidModule, fail, refuse
 from lowering.locations import inherit_location
-from lowering.relax.shapes.fresh import FreshSymbols
-from lowering.relax_to_tir.context import KERNELS, REWRITES, SIZES
-from lowering.relax_to_tir.kernel import Kernel, Kernels
+from lowering.relax.shapes.lower_shapes import FreshSymbols
+from lowering.relax_to_tir.kernel import KERNELS, REWRITES, SIZES, Kernel, Kernels
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.operator import Operator

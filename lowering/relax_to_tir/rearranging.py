@@ -1,22 +1,26 @@
-"""Operators that put elements into another order or number of dimensions."""
+"""Operators that put elements into another order or number of dimensions, padding among them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.relax_to_tir.context import legalizes
 from lowering.relax_to_tir.indices import axes, axis_of, clamped
-from lowering.relax_to_tir.kernel import Kernel
-from lowering.relax_to_tir.scalars import wide_dtype, widen
+from lowering.relax_to_tir.kernel import Kernel, legalizes
+from lowering.relax_to_tir.scalars import element, wide_dtype, widen
+from relax_dialect.inference import DEFAULT_PROVER
+from relax_dialect.interpolation import filled, surrounded
 from relax_dialect.ops.layouts import parse_layout, whole_dims
 from relax_dialect.ops.rearranging import (
     LayoutTransformOp,
+    MapIndicesOp,
     MeshgridOp,
     MultinomialFromUniformOp,
+    PadOp,
     ReverseSequenceOp,
+    mapped,
 )
 from tir_dialect import te
-from tir_dialect.dims import Dim, ceildiv, constant
+from tir_dialect.dims import Dim, ceildiv, constant, product
 
 
 @legalizes(ReverseSequenceOp)
@@ -99,3 +103,31 @@ def multinomial(kernel: Kernel, op: MultinomialFromUniformOp) -> te.Tensor:
 
     inputs = list(dict.fromkeys((probabilities, uniform, rows)))
     return te.extern([(kernel.shape(op.result), dtype)], inputs, body, name="multinomial")[0]
+
+
+@legalizes(PadOp)
+def pad(kernel: Kernel, op: PadOp) -> te.Tensor:
+    """The element that each position comes from, or the value."""
+    x, mode = kernel.tensor(op.x), op.mode.data
+    before = op.pad_width.get_values()[::2]
+    shape = kernel.shape(op.result)
+    if mode != "constant":
+        return surrounded(x, shape, before, mode)
+    # A constant, by which schedules know what this is.
+    return filled(x, shape, before, element(op.pad_value.value.data, x.dtype))
+
+
+@legalizes(MapIndicesOp)
+def map_indices(kernel: Kernel, op: MapIndicesOp) -> te.Tensor:
+    """The value in all positions, unless each has an element; then every element to its own."""
+    x, shape, dtype = kernel.tensor(op.x), kernel.shape(op.result), str(kernel.dtype(op.result))
+    is_full = DEFAULT_PROVER.equal(product(x.shape), product(shape)) is True
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        if not is_full:
+            with b.block("pad_value", *axes(shape)) as position:
+                b.store(outs[0], position, element(op.pad_value.value.data, x.dtype))
+        with b.block("map_indices", *axes(x.shape)) as index:
+            b.store(outs[0], mapped(op.index_map.data, index), x[index])
+
+    return te.extern([(shape, dtype)], [x], body, name="map_indices")[0]

@@ -13,8 +13,7 @@ from typing import ClassVar, TypeAlias
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
-from lowering.relax_to_tir.context import legalizes, rewrites
-from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.kernel import Kernel, legalizes, rewrites
 from lowering.relax_to_tir.scalars import narrowed, number, wide_dtype, widen
 from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.indexing import StridedSliceOp

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lowering.relax_to_tir.context import legalizes
-from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.kernel import Kernel, legalizes
 from lowering.relax_to_tir.scalars import apply
 from relax_dialect.ops import unary
 from relax_dialect.ops.unary import UnaryOp

@@ -12,8 +12,7 @@ from xdsl.passes import ModulePass
 
 from vm_dialect.ops.base import ConstantOp
 from vm_dialect.ops.structure import FuncOp, GotoOp, IfOp
-from vm_dialect.register_attributes import set_frame, set_op_registers
-from vm_dialect.registers import Block, Edge, Instruction, allocate_registers
+from vm_dialect.registers import Block, Edge, Instruction, allocate_registers, set_frame, set_op_registers
 
 
 class AllocateRegistersPass(ModulePass):

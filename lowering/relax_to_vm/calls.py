@@ -7,17 +7,16 @@ from xdsl.ir import Block, Region
 from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.locations import inherit_location
-from lowering.relax_to_vm.constants import Constants
-from lowering.relax_to_vm.converter import ANYTHING, Converter
-from lowering.relax_to_vm.types import vm_type
+from lowering.relax_to_vm.checks import vm_type
+from lowering.relax_to_vm.converter import ANYTHING, Constants, Converter
 from lowering.rewriting import PatternIndex, op_rewrite_pattern
-from relax_dialect.ops.call_packed import CallPackedOp, CallPurePackedOp
+from relax_dialect.ops.call_tir import CallPackedOp, CallPurePackedOp
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
-from relax_dialect.symbols import find_function
+from relax_dialect.scope import find_function
 from vm_dialect.ops import calls as vm_calls
 from vm_dialect.ops import structure as vm
-from vm_dialect.ops.constants import StrOp
+from vm_dialect.ops.values import StrOp
 from vm_dialect.types import OBJECT
 
 EXTERN_FUNC = "vm.builtin.get_packed_func"

@@ -8,13 +8,11 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
-from lowering.relax_to_vm.checks import TypeChecks
+from lowering.relax_to_vm.checks import TypeChecks, vm_type
 from lowering.relax_to_vm.converter import Converter
-from lowering.relax_to_vm.types import vm_type
 from lowering.rewriting import op_rewrite_pattern
-from relax_dialect.ops.control_flow import IfOp, YieldOp
+from relax_dialect.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
 from relax_dialect.ops.loop_header import LoopOp
-from relax_dialect.ops.loops import ForOp, WhileOp
 from relax_dialect.ops.structure import ReturnOp
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.erase import erase_static

@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import Finding, refuse
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.relax.shapes.lower_shapes import implicit_checks
-from lowering.relax_to_vm.binding import ConvertCheckArgs, ConvertMatchCast
+from lowering.relax_to_vm.binding import ConvertCheckArgs, ConvertGuard, ConvertMatchCast
 from lowering.relax_to_vm.calls import (
     ConvertCall,
     ConvertCallClosure,
@@ -22,18 +22,18 @@ from lowering.relax_to_vm.calls import (
     ConvertReturn,
     convert_function,
 )
-from lowering.relax_to_vm.constants import Constants
 from lowering.relax_to_vm.control_flow import ConvertFor, ConvertIf, ConvertWhile, ConvertYield
+from lowering.relax_to_vm.converter import Constants
 from lowering.relax_to_vm.effects import ConvertAssert, ConvertPrint
-from lowering.relax_to_vm.guards import ConvertGuard
-from lowering.relax_to_vm.manipulation import ConvertReshape, ConvertView
 from lowering.relax_to_vm.memory import (
     ConvertAllocStorage,
     ConvertAllocTensor,
     ConvertCallKernel,
     ConvertCheckApart,
     ConvertKill,
+    ConvertReshape,
     ConvertStorageTensor,
+    ConvertView,
 )
 from lowering.relax_to_vm.shapes import (
     ConvertShape,
@@ -48,7 +48,7 @@ from lowering.relax_to_vm.shapes import (
 from lowering.relax_to_vm.values import ConvertConstant, ConvertDType, ConvertNull, ConvertPrim, ConvertString
 from lowering.rewriting import PatternIndex
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.symbols import symbol_name
+from relax_dialect.scope import symbol_name
 
 PATTERNS = PatternIndex(
     [

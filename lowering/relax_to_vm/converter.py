@@ -1,23 +1,54 @@
-"""The rewriter that converts one function."""
+"""The rewriter that converts one function, and the constant tensors of its module."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from lowering.diagnostics import fail
 from lowering.locations import source_position
 from lowering.relax_to_vm.checks import TypeChecks
-from lowering.relax_to_vm.constants import Constants
 from lowering.relax_to_vm.sizes import Sizes, UnboundSymbolError
 from lowering.rewriting import ConversionRewriter, PatternIndex
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.match import Mismatch, match_types
+from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import ObjectType, PrimType
 from tir_dialect.dims import Dim
+from tir_dialect.weights import TensorAttr, WeightAttr
+from vm_dialect.ops.values import ConstantSymbolOp
+
+
+@dataclass
+class Constants:
+    """Symbols of constant tensors, one for each distinct value."""
+
+    taken: set[str]
+    """Names that the module has already."""
+    _made: dict[tuple[TensorType, TensorAttr], ConstantSymbolOp] = field(
+        default_factory=dict[tuple[TensorType, TensorAttr], ConstantSymbolOp]
+    )
+
+    def get(self, tensor_type: TensorType, value: TensorAttr) -> ConstantSymbolOp:
+        """The symbol of a tensor; that of a weight has its name, if that is free."""
+        key = (tensor_type, value)
+        found = self._made.get(key)
+        if found is None:
+            name = value.data.name if isinstance(value, WeightAttr) else "constant"
+            unique = name if isinstance(value, WeightAttr) and name not in self.taken else fresh_name(name, self.taken)
+            self.taken.add(unique)
+            found = self._made[key] = ConstantSymbolOp(unique, tensor_type, value)
+        return found
+
+    def __iter__(self) -> Iterator[ConstantSymbolOp]:
+        """The symbols in the order in which they were first used."""
+        return iter(self._made.values())
+
 
 ANYTHING = ObjectType()
 

@@ -11,7 +11,7 @@ from relax_dialect.ops.effects import AssertOp, PrintOp
 from vm_dialect.ops import calls as vm_calls
 from vm_dialect.ops import checks as vm
 from vm_dialect.ops import structure
-from vm_dialect.ops.constants import StrOp
+from vm_dialect.ops.values import StrOp
 from vm_dialect.types import I64
 
 PRINT = "vm.builtin.print"

@@ -15,7 +15,7 @@ from relax_dialect.struct_info.types import TensorType as RelaxTensorType
 from tir_dialect.dims import constant
 from vm_dialect.ops import calls as vm_calls
 from vm_dialect.ops import shapes as vm
-from vm_dialect.ops import tuples as vm_tuples
+from vm_dialect.ops import values as vm_tuples
 from vm_dialect.ops.shapes import TensorDimOp
 from vm_dialect.types import OBJECT, TensorType
 

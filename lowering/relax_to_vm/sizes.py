@@ -24,8 +24,7 @@ from tir_dialect.dims import (
     symbol,
 )
 from tir_dialect.dims.expr import intern_dim
-from vm_dialect.ops.constants import ConstOp
-from vm_dialect.ops.integers import IntOp
+from vm_dialect.ops.values import ConstOp, IntOp
 
 _KINDS: dict[type[Atom], str] = {
     FloorDivAtom: "floordiv",

@@ -13,7 +13,7 @@ from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops import values as relax
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dtypes import is_bool, is_float
-from vm_dialect.ops import constants as vm
+from vm_dialect.ops import values as vm
 
 
 class ConvertConstant(RewritePattern):

@@ -15,9 +15,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import inherit_location
 from tir_dialect.dims import Dim, Prover, constant
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.regions import MatchBufferOp, ViewOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
-from tir_dialect.ops.view import ViewOp
 
 if TYPE_CHECKING:
     from tir_dialect.analysis.size_conditions import SizeCondition
@@ -110,7 +109,7 @@ def _check_lengths(func: PrimFuncOp) -> None:
         return
     from tir_dialect.analysis.accesses import name_of
     from tir_dialect.analysis.data_space import DataSpace
-    from tir_dialect.analysis.declarations import is_as_long, ranges
+    from tir_dialect.analysis.functions import is_as_long, ranges
 
     space = DataSpace(func)
     for op in views:

@@ -13,8 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.accesses import ONE, widths
-from tir_dialect.analysis.extremes import extremes
-from tir_dialect.analysis.index_space import IndexSpace, Variable
+from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors, ops_in
 from tir_dialect.dims import Dim, MinAtom, Prover, constant, maximum, minimum

@@ -18,13 +18,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from lowering.tir.access_assertions import assert_in_bounds, valid_starts
-from lowering.tir.lower_blocks import LowerBlock
-from lowering.tir.lower_init_blocks import LowerInitBlocksPass
+from lowering.tir.lower_blocks import LowerBlock, LowerInitBlocksPass
 from lowering.tir.vectorize import vectorize_checks
-from tir_dialect.analysis.conditions import facts
 from tir_dialect.analysis.data_space import DataSpace
-from tir_dialect.analysis.extremes import extremes
-from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.index_space import IndexSpace, extremes
+from tir_dialect.analysis.size_conditions import facts
 from tir_dialect.analysis.structure import ancestors, blocks_in, enclosing_block, has_no_effects
 from tir_dialect.analysis.unproven_accesses import CHECKED, UnprovenAccess
 from tir_dialect.dims import Dim, DimLike, SymbolAtom, constant
@@ -33,9 +31,8 @@ from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import ReadsOp, WritesOp
+from tir_dialect.ops.regions import BufferViewOp, ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
-from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.schedule.rewriting.edits import erase_dead_ops, set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.types import LoopKind

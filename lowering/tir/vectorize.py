@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
-from lowering.tir.bounds import constant_bounds
+from lowering.tir.unroll import constant_bounds
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import has_no_effects
 from tir_dialect.dims import Prover, constant, floordiv, maximum

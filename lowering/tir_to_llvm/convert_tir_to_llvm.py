@@ -14,15 +14,20 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import Finding, refuse
-from lowering.llvm.builder.llvm_builder import POINTER
-from lowering.llvm.builder.module_builder import ModuleBuilder
-from lowering.passes import Pass
+from lowering.llvm.builder.llvm_builder import POINTER, ModuleBuilder
+from lowering.registry import Pass
 from lowering.rewriting import PatternIndex
 from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
-from lowering.tir_to_llvm.calls.boxed_calls import LowerCallBoxed
-from lowering.tir_to_llvm.calls.calls import LowerCall, LowerCallExtern, inner_name
-from lowering.tir_to_llvm.calls.packed_calls import LowerCallPacked
-from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState, LoweringOptions, ModuleContext
+from lowering.tir_to_llvm.calls import LowerCall, LowerCallExtern, inner_name
+from lowering.tir_to_llvm.emitter import (
+    Buffer,
+    Emitter,
+    FunctionState,
+    LoweringOptions,
+    ModuleContext,
+    buffer_attributes,
+    function_properties,
+)
 from lowering.tir_to_llvm.loops.control_flow import LowerFor, LowerIf, LowerTerminator, LowerWhile
 from lowering.tir_to_llvm.loops.scalar_ops import (
     LowerAssert,
@@ -45,8 +50,8 @@ from lowering.tir_to_llvm.memory.accesses import (
 )
 from lowering.tir_to_llvm.memory.allocation import LowerAllocBuffer
 from lowering.tir_to_llvm.memory.raw_memory import LowerAddressOf, LowerMemoryAt, LowerMisalignment, LowerTextAddress
-from lowering.tir_to_llvm.signature import buffer_attributes, function_properties
-from relax_dialect.symbols import symbol_name
+from lowering.tir_to_llvm.packed_calls import LowerCallBoxed, LowerCallPacked
+from relax_dialect.scope import symbol_name
 from tir_dialect.analysis.structure import ops_in
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp

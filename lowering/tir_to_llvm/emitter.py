@@ -1,4 +1,5 @@
-"""The state in which the ops of one prim_func, or of one parallel loop, are lowered.
+"""The state in which the ops of one prim_func, or of one parallel loop, are lowered; the signature of the function; and
+the errors that it raises.
 
 Layout of an emitted function: the entry block holds what does not depend on loops (constants, dimensions, stack
 memory), then the code follows. Code that can fail ends in a status: a kernel returns 1 after it has raised a
@@ -8,32 +9,76 @@ error that happens on another thread is raised by the one that called.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import SymbolRefAttr, i32, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    i8,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.diagnostics import fail
 from lowering.llvm.builder.function_builder import call_op
-from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
-from lowering.llvm.builder.module_builder import ModuleBuilder
+from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder, ModuleBuilder
 from lowering.rewriting import ConversionRewriter, PatternIndex
 from lowering.tir_to_llvm.arithmetic.dim_values import DimValues
 from lowering.tir_to_llvm.arithmetic.scalars import memory_type
-from lowering.tir_to_llvm.calls.raising import raise_function
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
 from lowering.tir_to_llvm.memory.fences import fence_streams
-from tir_dialect.dims import Dim
+from tir_dialect.analysis.structure import written_buffers
+from tir_dialect.attributes import Interval
+from tir_dialect.dims import Bounds, Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
+
+_NAME = "relax.raise"
+_COLD = ArrayAttr([StringAttr("cold"), StringAttr("noinline"), StringAttr("nounwind")])
+
+ALREADY_RAISED = ""
+"""The kind in an error's text which says that a function that was called has raised."""
+
+
+def raise_function(module: ModuleBuilder) -> str:
+    """The name of `void raise(ptr text)`, which is added to the module once.
+
+    The text is `kind NUL message NUL`; with an empty kind nothing is raised, since that has been done.
+    """
+    if _NAME not in module.defined:
+        _define(module)
+    return _NAME
+
+
+def _define(module: ModuleBuilder) -> None:
+    b = LLVMBuilder(module, [POINTER])
+    (kind,) = b.entry.args
+    new, done = b.new_block(), b.new_block()
+    first = b.load(kind, i8, 1)
+    b.branch_if(b.compare("eq", first, b.integer(0, i8)), done, new)
+    b.start(new)
+    module.declare("strlen", [POINTER], i64)
+    length = b.call("strlen", [kind], i64)
+    message = b.element(kind, b.add(length, b.integer(1)), i8)
+    module.declare("TVMFFIErrorSetRaisedFromCStr", [POINTER, POINTER], None)
+    b.insert(call_op("TVMFFIErrorSetRaisedFromCStr", (kind, message), None))
+    b.branch(done)
+    b.start(done)
+    b.insert(llvm.ReturnOp())
+    module.define(_NAME, [POINTER], None, b.finish(), internal=True, properties={"passthrough": _COLD})
 
 
 @dataclass(frozen=True)
@@ -277,3 +322,100 @@ class Emitter(ConversionRewriter):
         self.context.module.declare(name, types, result)
         call = self.b.insert(call_op(name, arguments, result))
         return call.results[0] if call.results else None
+
+
+def function_properties(options: LoweringOptions, crowded: bool = False) -> dict[str, Attribute]:
+    """Properties of a function with code: it throws no exceptions, and prefers vectors of the target's width.
+
+    Where registers are `crowded`, the stack begins at a multiple of theirs: LLVM leaves it where it is, and to load
+    what was stored across two lines of the cache just before takes as long as a dozen instructions.
+    """
+    return {"passthrough": _passthrough(options.vector_bits, crowded)}
+
+
+@cache
+def _passthrough(vector_bits: int, crowded: bool) -> ArrayAttr[Attribute]:
+    found: list[Attribute] = [StringAttr("nounwind"), _pair("prefer-vector-width", vector_bits)]
+    if crowded:
+        found.append(_pair("alignstack", vector_bits // 8))
+    return ArrayAttr(found)
+
+
+def _pair(name: str, value: int) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(name), StringAttr(str(value))])
+
+
+def buffer_attributes(type_: BufferType, alone: bool) -> DictionaryAttr:
+    """Attributes of a pointer parameter: its alignment, and whether nothing else points to its memory.
+
+    The alignment is that of an element: what the type says is of memory that a function allocates, and callers bring
+    arrays that begin anywhere.
+    """
+    return _pointer_attributes(byte_size(type_.dtype), alone)
+
+
+@cache
+def _pointer_attributes(alignment: int, alone: bool) -> DictionaryAttr:
+    attributes: dict[str, Attribute] = {"llvm.align": IntegerAttr(alignment, i64)}
+    if alone:
+        attributes["llvm.noalias"] = UnitAttr()
+    return DictionaryAttr(attributes)
+
+
+@dataclass(frozen=True)
+class KernelParam:
+    """A parameter: a buffer or a scalar."""
+
+    name: str
+    type: Attribute
+    is_written: bool
+    """Whether the function may write the buffer."""
+
+
+@dataclass(frozen=True)
+class KernelSignature:
+    """Symbols, in order, then parameters, in order: the arguments of the native function."""
+
+    name: str
+    symbols: tuple[tuple[str, Interval], ...]
+    """Name, and least and greatest value (both inclusive, None if unbounded)."""
+
+    params: tuple[KernelParam, ...]
+    may_alias: bool
+    """Whether buffers may overlap although one of them is written."""
+
+    @property
+    def symbol_names(self) -> tuple[str, ...]:
+        """The names of the symbols."""
+        return tuple(name for name, _ in self.symbols)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds of the symbols."""
+        return Bounds(dict(self.symbols))
+
+    def key(self) -> str:
+        """A text that equal signatures share, for cache keys."""
+        params = [(param.name, str(param.type), param.is_written) for param in self.params]
+        return f"{self.name} {self.symbols} {params} {self.may_alias}"
+
+    def dimensions(self) -> Iterator[tuple[int, int, Dim]]:
+        """Every dimension of every buffer: the index of the parameter, the axis, and the expected extent."""
+        for index, param in enumerate(self.params):
+            if isinstance(param.type, BufferType):
+                for axis, dim in enumerate(param.type.shape):
+                    yield index, axis, dim
+
+
+def kernel_signature(function: PrimFuncOp) -> KernelSignature:
+    """The signature of a prim_func; linear in its size."""
+    written = written_buffers(function)
+    return KernelSignature(
+        function.sym_name.data,
+        tuple((symbol.symbol.data, symbol.interval) for symbol in function.symbols),
+        tuple(
+            KernelParam(param.name_hint or f"p{index}", param.type, param in written)
+            for index, param in enumerate(function.params)
+        ),
+        function.may_alias is not None,
+    )

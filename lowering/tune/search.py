@@ -8,12 +8,10 @@ from itertools import chain, islice
 import tvm_ffi
 from xdsl.utils.exceptions import DiagnosticException
 
-from lowering.llvm.errors import CodegenError
-from lowering.tune.call import Call, nearby
-from lowering.tune.choice import Choice
-from lowering.tune.database import Record
+from lowering.llvm.binding import CodegenError
+from lowering.tune.database import Call, Record, nearby
 from lowering.tune.measure import Array, Bench, Race, agree
-from lowering.tune.space import candidates
+from lowering.tune.space import Choice, candidates
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import ScheduleError
 from tir_dialect.target import Target

@@ -21,8 +21,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.relax.memory.plan import aligned, lifetimes
 from lowering.relax.memory.plan_memory import tensor_bytes
-from lowering.view.dot import to_dot, to_svg
-from lowering.view.graph import Graph, graph_of, short_name, short_type
+from lowering.view.graph import Graph, graph_of, short_name, short_type, to_dot, to_svg
 from relax_dialect.ops.memory import AllocStorageOp, StorageTensorOp
 from relax_dialect.ops.structure import FuncOp
 from tir_dialect.analysis.regions import Region, tile_of

@@ -1,13 +1,21 @@
-"""Names and signatures: of the native runtime, and of the functions that native code exports.
+"""Names and signatures: of the native runtime, of the functions that native code exports, and of kernels,
+`i32 f(i64 sizes..., pointers and scalars...)`.
 
 Layouts are those of `tvm/ffi/c_api.h`; `runtime/abi.ll` lists them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import Float64Type, IntegerType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
+
+from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.types import BufferType
 
 PTR = llvm.LLVMPointerType()
 I1 = IntegerType(1)
@@ -103,3 +111,37 @@ RUNTIME: dict[str, llvm.LLVMFunctionType] = {
     "vmrt_publish": _function(I32, PTR, PTR, I32, PTR, PTR),
 }
 """Functions of the run-time support that generated code calls."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel."""
+
+    symbol: str
+    """Its name in the objects."""
+
+    parameters: tuple[Attribute, ...]
+    """Types: `i64` for sizes, `!llvm.ptr` for tensors, the element type for scalars."""
+
+    @property
+    def function_type(self) -> llvm.LLVMFunctionType:
+        """As an LLVM function."""
+        return llvm.LLVMFunctionType([llvm_type(parameter) for parameter in self.parameters], I32)
+
+
+def known_kernels(ops: Iterable[Operation], symbols: Mapping[str, str]) -> dict[str, Kernel]:
+    """The kernels that `ops` define or declare, as `tir.prim_func` or `llvm.func`, by name.
+
+    `symbols` has the names in the objects of those that are called otherwise there.
+    """
+    kernels: dict[str, Kernel] = {}
+    for op in ops:
+        if isinstance(op, PrimFuncOp):
+            parameters = [PTR if isinstance(param.type, BufferType) else param.type for param in op.params]
+            name, types = op.sym_name.data, (*([I64] * len(op.symbols)), *parameters)
+        elif isinstance(op, llvm.FuncOp):
+            name, types = op.sym_name.data, op.function_type.inputs.data
+        else:
+            continue
+        kernels[name] = Kernel(symbols.get(name, name), tuple(types))
+    return kernels

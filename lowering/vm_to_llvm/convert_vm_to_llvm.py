@@ -23,7 +23,7 @@ from xdsl.traits import SymbolTable
 
 from lowering.diagnostics import fail
 from lowering.llvm.builder.function_builder import EXTERNAL, INTERNAL, function_op
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.rewriting import PatternIndex
 from lowering.vm_to_llvm.abi import (
     ANY,
@@ -37,16 +37,21 @@ from lowering.vm_to_llvm.abi import (
     PAYLOAD,
     PTR,
     SHUTDOWN,
+    Kernel,
+    known_kernels,
 )
 from lowering.vm_to_llvm.globals import ARENAS, LOCATIONS, OBJECTS, ModuleGlobals
-from lowering.vm_to_llvm.kernels import Kernel, known_kernels
+from lowering.vm_to_llvm.loading import INFO, INIT, body_symbol, entry_symbol
 from lowering.vm_to_llvm.module_facts import ModuleFacts, closure_targets, module_facts
 from lowering.vm_to_llvm.ops.calls import (
     LowerCall,
     LowerCallClosure,
     LowerCallKernel,
     LowerCallPacked,
+    LowerGoto,
+    LowerIf,
     LowerMakeClosure,
+    LowerReturn,
 )
 from lowering.vm_to_llvm.ops.checks import (
     LowerAssert,
@@ -59,28 +64,36 @@ from lowering.vm_to_llvm.ops.checks import (
     LowerCheckTensor,
     LowerCheckTuple,
 )
-from lowering.vm_to_llvm.ops.constants import LowerConst, LowerConstantTensor, LowerDtype, LowerNull, LowerStr
-from lowering.vm_to_llvm.ops.containers import LowerMakeTuple, LowerTupleGet
-from lowering.vm_to_llvm.ops.control import LowerGoto, LowerIf, LowerReturn
-from lowering.vm_to_llvm.ops.integers import LowerInt
 from lowering.vm_to_llvm.ops.memory import (
     LowerAllocStorage,
     LowerAllocTensor,
     LowerKill,
+    LowerMakeShape,
     LowerNewTensor,
     LowerReadCond,
+    LowerReadInt,
+    LowerShapeDim,
+    LowerShapeOf,
+    LowerTensorDim,
     LowerView,
 )
-from lowering.vm_to_llvm.ops.shapes import LowerMakeShape, LowerReadInt, LowerShapeDim, LowerShapeOf, LowerTensorDim
-from lowering.vm_to_llvm.plan import is_number
+from lowering.vm_to_llvm.ops.values import (
+    LowerConst,
+    LowerConstantTensor,
+    LowerDtype,
+    LowerInt,
+    LowerMakeTuple,
+    LowerNull,
+    LowerStr,
+    LowerTupleGet,
+)
+from lowering.vm_to_llvm.plan import Number, is_number
 from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 from lowering.vm_to_llvm.runtime_text import format_string
 from lowering.vm_to_llvm.state import FunctionState, raise_error
-from lowering.vm_to_llvm.symbols import INFO, INIT, body_symbol, entry_symbol
-from lowering.vm_to_llvm.values import Number
 from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect import messages
-from vm_dialect.executable.library_constants import library_name
+from vm_dialect.executable.library import library_name
 from vm_dialect.ops.calls import CallKernelOp
 from vm_dialect.ops.structure import FuncOp
 

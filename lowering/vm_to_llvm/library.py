@@ -13,23 +13,21 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from lowering.cache.cached_compiler import compile_cached
+from lowering.cache.code_cache import compile_cached
 from lowering.llvm.binding import enable_inline_assembler
 from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.features import FEATURES, code_features
-from lowering.llvm.loading.elf import object_symbols, renamed
+from lowering.llvm.loading import object_symbols, renamed
 from lowering.llvm.text.llvm_types import quoted
 from lowering.runtime.kernel.support import SUPPORT, THREADS
-from lowering.vm_to_llvm.compatibility import described
+from lowering.vm_to_llvm.loading import described, entry_symbol
 from lowering.vm_to_llvm.runtime_text import format_string, string_definition
-from lowering.vm_to_llvm.symbols import entry_symbol
 from tir_dialect.target import PROCESSORS, Target
 from vm_dialect import messages
-from vm_dialect.builtins.effects import MOST_FIELDS
+from vm_dialect.builtins.calls import MOST_FIELDS
 from vm_dialect.executable.contents import ExecutableContents
-from vm_dialect.executable.library import LIBRARY_BUILTINS, LibraryCode
+from vm_dialect.executable.library import LIBRARY_BUILTINS, LibraryCode, objects_by_target
 from vm_dialect.executable.model import PACKED_NOTE
-from vm_dialect.executable.variants import objects_by_target
 
 _BASELINES = {"x86_64": "x86-64", "aarch64": PROCESSORS["aarch64"]}
 """LLVM's names of the processors whose code runs on every machine of an architecture."""

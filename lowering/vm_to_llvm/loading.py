@@ -1,4 +1,9 @@
-"""Loads objects of native code as functions that Python calls."""
+"""Loads objects of native code as functions that Python calls, if they can run on this machine.
+
+The names of functions are the user's, so each of ours begins as none of theirs does: entries with `__tvm_ffi_`, what
+only native code calls with `vm.`, entries of closures with `closure`, what each module has with `module.`, and the
+run-time support with `vmrt_`.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +14,84 @@ from typing import Any
 
 import tvm_ffi
 
-from lowering.llvm.loading.loader import LoadedCode, load_objects
-from lowering.llvm.loading.symbols import library_symbol
-from lowering.vm_to_llvm.compatibility import runs_on
-from lowering.vm_to_llvm.symbols import INFO, INIT, entry_symbol
+from lowering.llvm.binding import CodegenError
+from lowering.llvm.features import code_features
+from lowering.llvm.loading import LoadedCode, library_symbol, load_objects
 from tir_dialect.target import Target
 from vm_dialect import loading
 from vm_dialect.arguments import signatures
 from vm_dialect.errors import register_error_types
 from vm_dialect.executable import Executable, FunctionKind
-from vm_dialect.executable.variants import constants_for, objects_by_target
+from vm_dialect.executable.library import constants_for, objects_by_target
 from vm_dialect.numpy_library import register_functions_of_tvm
 from vm_dialect.thread_limits import LIMIT_THREADS, thread_setter
+
+
+def described(code_target: str) -> Target | None:
+    """The target that code is for, from its `Target.code_key()`; `None` for what is none."""
+    fields = code_target.split(" ")
+    if len(fields) != 4 or not fields[3].isdecimal():
+        return None
+    triple, cpu, features, vector_bits = fields
+    try:
+        return Target(triple, cpu, features, int(vector_bits))
+    except ValueError:
+        return None
+
+
+def runs_on(code_target: str, machine: Target) -> bool:
+    """Whether code for `code_target`, a `Target.code_key()`, runs on `machine`.
+
+    The architecture and system have to be the same, and the machine has to have every feature that the code may use.
+    Where LLVM does not know the features of the architecture, the width of the vectors is compared; code for a
+    processor that it does not know runs nowhere else.
+    """
+    if code_target == machine.code_key():
+        return True
+    target = described(code_target)
+    if target is None or _system(target.triple) != _system(machine.triple):
+        return False
+    try:
+        missing = code_features(target, code_features(machine) or ())
+    except CodegenError:
+        return False
+    if missing is None:
+        return target.cpu == machine.cpu or target.vector_bits <= machine.vector_bits
+    return not missing
+
+
+def _system(triple: str) -> tuple[str, str]:
+    """Architecture and operating system; the vendor does not matter."""
+    parts = triple.split("-")
+    return parts[0], parts[2] if len(parts) > 2 else ""
+
+
+ENTRY_PREFIX = "__tvm_ffi_"
+"""Before the name of a function that tvm-ffi calls, as its module loader wants it."""
+
+
+def entry_symbol(function: str, captured: int = 0) -> str:
+    """The name of the code that enters a function, or closures of it that give its first `captured` arguments."""
+    return named(f"closure{captured}." if captured else ENTRY_PREFIX, function)
+
+
+def body_symbol(function: str) -> str:
+    """The name of the code of a function that only native code calls."""
+    return named("vm.", function)
+
+
+def named(prefix: str, name: str) -> str:
+    """A symbol for a name, which may be any text: where it has a zero byte, which no symbol has, its hexadecimal digits
+    stand for it.
+    """
+    return f"{prefix}{name}" if "\0" not in name else f"hex.{prefix}{name.encode().hex()}"
+
+
+INIT = "module.init"
+"""The entry of every module that prepares it: it takes what owns the code, constants, packed functions or null."""
+
+INFO = "module.info"
+"""The entry of every module that describes it, as JSON."""
 
 
 def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Function] | None = None) -> loading.LoadedCode:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
+from lowering.vm_to_llvm.abi import Kernel
 from lowering.vm_to_llvm.deferral import Rest, rests_of_calls
-from lowering.vm_to_llvm.kernels import Kernel
 from vm_dialect.ops.calls import CallClosureOp, CallOp, MakeClosureOp
 from vm_dialect.ops.structure import FuncOp, ReturnOp
 

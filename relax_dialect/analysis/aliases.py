@@ -18,23 +18,21 @@ from typing import TypeAlias
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 
-from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp, CallPurePackedOp
-from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp
+from relax_dialect.ops.call_tir import CallDPSPackedOp, CallPackedOp, CallPurePackedOp, CallTIRInplaceOp, CallTIROp
+from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.calls import CallClosureOp, CallOp, MakeClosureOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp, yielded
-from relax_dialect.ops.dataflow import DataflowOp, OutputOp
+from relax_dialect.ops.dataflow import DataflowOp, FusedOp, OutputOp
 from relax_dialect.ops.effects import AssertOp, PrintOp
-from relax_dialect.ops.fused import FusedOp
 from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
+from relax_dialect.scope import find_function
 from relax_dialect.struct_info.types import PrimType, ShapeType
-from relax_dialect.symbols import find_function
 from relax_dialect.traits import AliasesOperand, MayBeImpure, OnlyReadsTensors
-from tir_dialect.analysis.written import is_written
+from tir_dialect.analysis.structure import is_written
 
 _READERS = (Operator, CallTIROp, CallDPSPackedOp, AssertOp, PrintOp)
 """Ops that look at elements and keep nothing, and whose results are new memory unless they are views."""

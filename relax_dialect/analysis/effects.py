@@ -16,14 +16,27 @@ from collections.abc import Set as AbstractSet
 
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import EffectInstance, MemoryEffectKind, get_effects
+from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.analysis.aliases import Access, accesses, comes_from_outside, holds_memory, only_reads, origins
-from relax_dialect.external import EFFECTS
+from relax_dialect.analysis.aliases import (
+    Access,
+    accesses,
+    comes_from_outside,
+    holds_memory,
+    only_reads,
+    origin,
+    origins,
+    who_else_sees,
+)
+from relax_dialect.external import EFFECTS, IMPURITY, VERIFIERS
+from relax_dialect.ops.call_tir import CallTIRInplaceOp
+from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.calls import CallOp
-from relax_dialect.ops.dataflow import DataflowOp
-from relax_dialect.ops.fused import FusedOp
+from relax_dialect.ops.dataflow import DataflowOp, FusedOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
-from relax_dialect.symbols import find_function
+from relax_dialect.ops.values import ConstantOp
+from relax_dialect.scope import find_function
+from relax_dialect.struct_info.types import TensorType
 from relax_dialect.traits import AliasesOperand, Loop, MayBeImpure, OnlyReadsTensors
 
 _READ = EffectInstance(MemoryEffectKind.READ)
@@ -177,3 +190,36 @@ def _any_writes(op: Operation | None, end: Operation | None) -> bool:
             return True
         op = op.next_op
     return False
+
+
+@IMPURITY.attach("relax.call_tir_inplace")
+def inplace_impurity(op: CallTIRInplaceOp) -> str | None:
+    """Why a call in place has a visible effect: somebody else sees an argument that it writes."""
+    for index in op.targets:
+        if 0 <= index < len(op.arguments):
+            reason = who_else_sees(op.arguments[index])
+            if reason is not None:
+                return f"writes its argument #{index}, {reason}"
+    return None
+
+
+@VERIFIERS.attach("relax.call_tir_inplace")
+def verify_inplace(op: CallTIRInplaceOp) -> None:
+    """Raises `VerifyException` for a call that writes into a constant, or into what another argument is part of."""
+    memory = [origin(argument) if isinstance(argument.type, TensorType) else None for argument in op.arguments]
+    for target, result in zip(op.targets, op.res, strict=True):
+        source = memory[target] if target >= 0 else None
+        if source is not None and isinstance(source.owner, ConstantOp):
+            raise VerifyException(
+                f"'relax.call_tir_inplace' op writes result #{result.index} into a constant, argument #{target}"
+            )  # C6
+    func = find_prim_func(op, op.callee)
+    if func is not None and func.may_alias is not None:
+        return
+    for target in op.targets:
+        for index, other in enumerate(memory):
+            if target >= 0 and index != target and other is memory[target]:
+                raise VerifyException(
+                    f"'relax.call_tir_inplace' op writes its argument #{target}, which argument #{index} is part "
+                    "of too: pass a copy, or let the PrimFunc say 'may_alias'"
+                )  # C7

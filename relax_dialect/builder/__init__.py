@@ -7,7 +7,7 @@
 
 from relax_dialect.builder import op
 from relax_dialect.builder.block_builder import BlockBuilder
+from relax_dialect.builder.emitter import BuilderError, tensor
 from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.types import BuilderError, tensor
 
 __all__ = ["BlockBuilder", "BuilderError", "Expr", "op", "tensor"]

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
 
 from relax_dialect.builder.calls import AnyFunc, FunctionTable
+from relax_dialect.builder.emitter import BuilderError, InfoLike, SymbolBounds, as_struct_info, new_symbols
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.scopes import (
     Carried,
@@ -22,7 +23,6 @@ from relax_dialect.builder.scopes import (
     WhileScope,
     pack,
 )
-from relax_dialect.builder.types import BuilderError, InfoLike, SymbolBounds, as_struct_info, new_symbols
 from relax_dialect.builder.values import Operand, Value, as_prim, as_tensor, as_value
 from relax_dialect.ops.control_flow import YieldOp
 from relax_dialect.struct_info.functions import FuncType

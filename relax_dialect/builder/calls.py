@@ -8,11 +8,10 @@ from typing import Any, TypeAlias, overload
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from relax_dialect.builder.emitter import Emitter
-from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.types import (
+from relax_dialect.builder.emitter import (
     BuilderError,
     DTypeLike,
+    Emitter,
     InfoLike,
     SymbolBounds,
     as_dtype,
@@ -20,20 +19,20 @@ from relax_dialect.builder.types import (
     as_struct_info,
     new_symbols,
 )
+from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.values import Operand, Value, as_prim, as_shape, as_tensor, as_value, constant
 from relax_dialect.ops.binding import MatchCastOp
-from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp, CallPurePackedOp
-from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp
+from relax_dialect.ops.call_tir import CallDPSPackedOp, CallPackedOp, CallPurePackedOp, CallTIRInplaceOp, CallTIROp
+from relax_dialect.ops.callees import explicit_symbols, match_prim_func, prim_func_type
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
-from relax_dialect.ops.prim_func import explicit_symbols, match_prim_func, prim_func_type
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
+from relax_dialect.scope import symbol_name
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, call_result, partial_application
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import TensorType
-from relax_dialect.symbols import symbol_name
 from tir_dialect.analysis.fingerprint import Fingerprint, prim_func_fingerprint
 from tir_dialect.dims import Dim, DimLike, symbol, to_dim
 from tir_dialect.ops.function import PrimFuncOp

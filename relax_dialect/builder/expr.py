@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from relax_dialect.builder.emitter import Emitter
+from relax_dialect.builder.emitter import BuilderError, DTypeLike, Emitter, as_dtype
 from relax_dialect.builder.indexing import get_item
-from relax_dialect.builder.types import BuilderError, DTypeLike, as_dtype
 from relax_dialect.builder.values import Operand, TypedValue, as_tensor
 from relax_dialect.loading import operator_classes
 from relax_dialect.ops.calls import CallClosureOp
@@ -21,8 +20,8 @@ from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, constant, floordiv, mod
-from tir_dialect.name_hints import as_name_hint
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from relax_dialect.builder.emitter import Emitter
 from relax_dialect.builder.values import TypedValue
 from relax_dialect.builder.values import constant as constant_op
-from relax_dialect.ops.advanced_indexing import IndexTensorOp
+from relax_dialect.ops.gather import IndexTensorOp
 from relax_dialect.ops.indexing import StridedSliceOp, TakeOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, PermuteDimsOp, SqueezeOp
 from relax_dialect.ops.shapes import ShapeGetOp, TupleGetOp

@@ -7,8 +7,8 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAt
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
+from relax_dialect.builder.emitter import DTypeLike
 from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.types import DTypeLike
 from relax_dialect.builder.values import Operand, Value
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr

@@ -10,9 +10,9 @@ from typing import Any, cast
 from xdsl.ir import SSAValue
 
 from relax_dialect.builder.calls import CallEmitter
+from relax_dialect.builder.emitter import BuilderError
 from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.types import BuilderError
-from relax_dialect.ops.prim_func import explicit_symbols
+from relax_dialect.ops.callees import explicit_symbols
 from relax_dialect.ops.shapes import TupleGetOp
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType

@@ -14,16 +14,14 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from relax_dialect.builder.emitter import Emitter
-from relax_dialect.builder.types import BuilderError, DTypeLike, as_dtype
-from relax_dialect.ops.numbers import number_attr
+from relax_dialect.builder.emitter import BuilderError, DTypeLike, Emitter, as_dtype
 from relax_dialect.ops.shapes import ShapeOp
-from relax_dialect.ops.values import ConstantOp, PrimOp
+from relax_dialect.ops.values import ConstantOp, PrimOp, number_attr
 from relax_dialect.struct_info.base import Shape, StructInfo
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.dtypes import ElementType, dtype_name, from_numpy, is_bool, lookup, numpy_dtype, parse_dtype
-from tir_dialect.elements import TensorAttr, converted, tensor_attr
+from tir_dialect.weights import TensorAttr, converted, tensor_attr
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,10 +18,14 @@ ONNX: Mapping[str, str] = {
         com.microsoft.RotaryEmbedding
     """,
     "contrib.fused": """
-        com.microsoft.BiasAdd com.microsoft.BiasGelu com.microsoft.BiasSplitGelu com.microsoft.FastGelu
-        com.microsoft.FusedConv com.microsoft.FusedGemm com.microsoft.FusedMatMul
-        com.microsoft.FusedMatMulActivation com.microsoft.Gelu com.microsoft.GemmFastGelu com.microsoft.NhwcConv
-        com.microsoft.NhwcFusedConv com.microsoft.NhwcMaxPool com.microsoft.QuickGelu com.microsoft.TransposeMatMul
+        com.microsoft.BiasAdd com.microsoft.BiasGelu com.microsoft.BiasSplitGelu com.microsoft.CDist
+        com.microsoft.ComplexMul com.microsoft.ComplexMulConj com.microsoft.DequantizeLinear
+        com.microsoft.ExpandDims com.microsoft.FastGelu com.microsoft.FusedConv com.microsoft.FusedGemm
+        com.microsoft.FusedMatMul com.microsoft.FusedMatMulActivation com.microsoft.GatherND com.microsoft.Gelu
+        com.microsoft.GemmFastGelu com.microsoft.GridSample com.microsoft.Inverse com.microsoft.NhwcConv
+        com.microsoft.NhwcFusedConv com.microsoft.NhwcMaxPool com.microsoft.Pad com.microsoft.QuantizeLinear
+        com.microsoft.QuickGelu com.microsoft.Range com.microsoft.TransposeMatMul com.microsoft.Trilu
+        com.microsoft.Unique
     """,
     "contrib.normalization": """
         SimplifiedLayerNormalization com.microsoft.EmbedLayerNormalization com.microsoft.QEmbedLayerNormalization
@@ -29,23 +33,20 @@ ONNX: Mapping[str, str] = {
         com.microsoft.SkipLayerNormalization com.microsoft.SkipSimplifiedLayerNormalization
     """,
     "contrib.quantized": """
-        com.microsoft.DynamicQuantizeMatMul com.microsoft.GatherBlockQuantized com.microsoft.MatMulBnb4
-        com.microsoft.MatMulInteger16 com.microsoft.MatMulIntegerToFloat com.microsoft.MatMulNBits
-        com.microsoft.MulInteger com.microsoft.QAttention com.microsoft.QGemm com.microsoft.QLinearAdd
-        com.microsoft.QLinearAveragePool com.microsoft.QLinearConcat com.microsoft.QLinearConv
-        com.microsoft.QLinearGlobalAveragePool com.microsoft.QLinearLeakyRelu com.microsoft.QLinearMul
-        com.microsoft.QLinearReduceMean com.microsoft.QLinearSigmoid com.microsoft.QLinearSoftmax
-        com.microsoft.QLinearWhere
-    """,
-    "contrib.quantized_layers": "com.microsoft.DynamicQuantizeLSTM",
-    "contrib.standard": """
-        com.microsoft.CDist com.microsoft.ComplexMul com.microsoft.ComplexMulConj com.microsoft.DequantizeLinear
-        com.microsoft.ExpandDims com.microsoft.GatherND com.microsoft.GridSample com.microsoft.Inverse
-        com.microsoft.Pad com.microsoft.QuantizeLinear com.microsoft.Range com.microsoft.Trilu com.microsoft.Unique
+        com.microsoft.DynamicQuantizeLSTM com.microsoft.DynamicQuantizeMatMul com.microsoft.GatherBlockQuantized
+        com.microsoft.MatMulBnb4 com.microsoft.MatMulInteger16 com.microsoft.MatMulIntegerToFloat
+        com.microsoft.MatMulNBits com.microsoft.MulInteger com.microsoft.QAttention com.microsoft.QGemm
+        com.microsoft.QLinearAdd com.microsoft.QLinearAveragePool com.microsoft.QLinearConcat
+        com.microsoft.QLinearConv com.microsoft.QLinearGlobalAveragePool com.microsoft.QLinearLeakyRelu
+        com.microsoft.QLinearMul com.microsoft.QLinearReduceMean com.microsoft.QLinearSigmoid
+        com.microsoft.QLinearSoftmax com.microsoft.QLinearWhere
     """,
     "control_flow": "If Loop Scan",
     "convolution": "Conv ConvTranspose",
-    "creation": "Constant ConstantOfShape EyeLike OneHot Range Trilu",
+    "creation": """
+        Bernoulli Constant ConstantOfShape EyeLike Multinomial OneHot RandomNormal RandomNormalLike RandomUniform
+        RandomUniformLike Range Trilu
+    """,
     "datatype": "Cast CastLike",
     "elementwise": """
         Abs Acos Acosh Add And Asin Asinh Atan Atanh BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor
@@ -57,7 +58,6 @@ ONNX: Mapping[str, str] = {
         TensorScatter
     """,
     "image": "AffineGrid GridSample Resize Upsample",
-    "layers": "DepthToSpace Dropout SpaceToDepth",
     "linear_algebra": "Det Einsum Gemm MatMul",
     "manipulation": "Concat Expand Flatten Reshape Shape Size Split Squeeze Tile Transpose Unsqueeze",
     "ml.features": """
@@ -71,7 +71,8 @@ ONNX: Mapping[str, str] = {
         ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.TreeEnsembleRegressor
     """,
     "normalization": """
-        BatchNormalization InstanceNormalization LRN LayerNormalization LpNormalization MeanVarianceNormalization
+        BatchNormalization DepthToSpace Dropout InstanceNormalization LRN LayerNormalization LpNormalization
+        MeanVarianceNormalization SpaceToDepth
     """,
     "padding": "Pad",
     "pooling": """
@@ -79,9 +80,6 @@ ONNX: Mapping[str, str] = {
     """,
     "quantization": """
         ConvInteger DequantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear
-    """,
-    "random": """
-        Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
     """,
     "recurrent": "GRU LSTM RNN",
     "reduction": """
@@ -108,10 +106,6 @@ TORCH: Mapping[str, str] = {
         aten.log_sigmoid.default aten.log_softmax.int aten.mish.default aten.prelu.default aten.relu.default
         aten.relu6.default aten.selu.default aten.silu.default aten.softmax.int aten.softplus.default
         aten.softshrink.default aten.threshold.default
-    """,
-    "advanced_indexing": """
-        aten._unsafe_index.Tensor aten._unsafe_index_put.default aten.diagonal_scatter.default aten.index.Tensor
-        aten.index_put.default aten.masked_scatter.default aten.select_scatter.default aten.slice_scatter.default
     """,
     "attention": """
         aten._scaled_dot_product_flash_attention_for_cpu.default aten.scaled_dot_product_attention.default
@@ -148,19 +142,26 @@ TORCH: Mapping[str, str] = {
         aten.convolution.default
     """,
     "creation": """
-        aten.arange.default aten.arange.start aten.arange.start_step aten.empty.memory_format
-        aten.empty_like.default aten.empty_permuted.default aten.empty_strided.default aten.eye.default aten.eye.m
-        aten.fill.Scalar aten.fill.Tensor aten.full.default aten.full_like.default aten.linspace.default
-        aten.new_empty.default aten.new_empty_strided.default aten.new_full.default aten.new_ones.default
-        aten.new_zeros.default aten.one_hot.default aten.ones.default aten.ones_like.default aten.tril.default
-        aten.tril_indices.default aten.triu.default aten.triu_indices.default aten.zero.default aten.zeros.default
-        aten.zeros_like.default
+        aten.arange.default aten.arange.start aten.arange.start_step aten.blackman_window.default
+        aten.blackman_window.periodic aten.empty.memory_format aten.empty_like.default aten.empty_permuted.default
+        aten.empty_strided.default aten.eye.default aten.eye.m aten.fft_fftfreq.default aten.fft_rfftfreq.default
+        aten.fill.Scalar aten.fill.Tensor aten.full.default aten.full_like.default aten.hamming_window.default
+        aten.hamming_window.periodic aten.hamming_window.periodic_alpha aten.hamming_window.periodic_alpha_beta
+        aten.hann_window.default aten.hann_window.periodic aten.linspace.default aten.new_empty.default
+        aten.new_empty_strided.default aten.new_full.default aten.new_ones.default aten.new_zeros.default
+        aten.one_hot.default aten.ones.default aten.ones_like.default aten.tril.default aten.tril_indices.default
+        aten.triu.default aten.triu_indices.default aten.zero.default aten.zeros.default aten.zeros_like.default
     """,
     "datatype": """
         aten._to_copy.default aten.alias.default aten.clone.default aten.contiguous.default aten.copy.default
         aten.detach.default aten.detach_copy.default aten.lift.default aten.lift_fresh_copy.default
         aten.positive.default aten.to.device aten.to.dtype aten.to.dtype_layout aten.to.other aten.type_as.default
-        prims.convert_element_type.default
+        prims.convert_element_type.default quantized_decomposed.choose_qparams.tensor
+        quantized_decomposed.choose_qparams_symmetric.tensor quantized_decomposed.dequantize_per_channel.default
+        quantized_decomposed.dequantize_per_tensor.default quantized_decomposed.dequantize_per_tensor.tensor
+        quantized_decomposed.dequantize_per_token.default quantized_decomposed.quantize_per_channel.default
+        quantized_decomposed.quantize_per_tensor.default quantized_decomposed.quantize_per_tensor.tensor
+        quantized_decomposed.quantize_per_token.default
     """,
     "decompositions": """
         aten._linalg_det.default aten._linalg_eigh.default aten._linalg_slogdet.default
@@ -173,15 +174,12 @@ TORCH: Mapping[str, str] = {
         aten.triangular_solve.default
     """,
     "gather": """
-        aten.embedding_renorm.default aten.gather.default aten.index_add.default aten.index_copy.default
-        aten.index_fill.int_Scalar aten.index_reduce.default aten.put.default aten.scatter.reduce aten.scatter.src
-        aten.scatter.value aten.scatter.value_reduce aten.scatter_add.default aten.scatter_reduce.two
-        aten.segment_reduce.default
-    """,
-    "histograms": """
-        aten._histogramdd_bin_edges.default aten._histogramdd_from_bin_cts.default
-        aten._histogramdd_from_bin_tensors.default aten.bincount.default aten.histc.default aten.histogram.bin_ct
-        aten.histogram.bins_tensor
+        aten._unsafe_index.Tensor aten._unsafe_index_put.default aten.diagonal_scatter.default
+        aten.embedding_renorm.default aten.gather.default aten.index.Tensor aten.index_add.default
+        aten.index_copy.default aten.index_fill.int_Scalar aten.index_put.default aten.index_reduce.default
+        aten.masked_scatter.default aten.put.default aten.scatter.reduce aten.scatter.src aten.scatter.value
+        aten.scatter.value_reduce aten.scatter_add.default aten.scatter_reduce.two aten.segment_reduce.default
+        aten.select_scatter.default aten.slice_scatter.default
     """,
     "image": """
         aten._upsample_bicubic2d_aa.default aten._upsample_bicubic2d_aa.vec aten._upsample_bilinear2d_aa.default
@@ -193,7 +191,8 @@ TORCH: Mapping[str, str] = {
         aten.upsample_bilinear2d.vec aten.upsample_linear1d.default aten.upsample_linear1d.vec
         aten.upsample_nearest1d.default aten.upsample_nearest1d.vec aten.upsample_nearest2d.default
         aten.upsample_nearest2d.vec aten.upsample_nearest3d.default aten.upsample_nearest3d.vec
-        aten.upsample_trilinear3d.default aten.upsample_trilinear3d.vec
+        aten.upsample_trilinear3d.default aten.upsample_trilinear3d.vec torchvision.deform_conv2d.default
+        torchvision.nms.default torchvision.roi_align.default torchvision.roi_pool.default
     """,
     "indexing": """
         aten.as_strided.default aten.as_strided_copy.default aten.as_strided_scatter.default
@@ -207,10 +206,6 @@ TORCH: Mapping[str, str] = {
         aten.split_with_sizes_copy.default aten.stack.default aten.tensor_split.indices aten.tensor_split.sections
         aten.tile.default aten.unbind.int aten.unbind_copy.int
     """,
-    "layers": """
-        aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.channel_shuffle.default
-        aten.embedding.default aten.pixel_shuffle.default aten.pixel_unshuffle.default
-    """,
     "linear_algebra": """
         aten._cdist_forward.default aten._grouped_mm.default aten._int_mm.default aten._pdist_forward.default
         aten.addbmm.default aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default
@@ -219,25 +214,24 @@ TORCH: Mapping[str, str] = {
         aten.mv.default aten.outer.default aten.vdot.default transformers.grouped_mm_fallback.default
     """,
     "manipulation": """
-        aten._reshape_copy.default aten._unsafe_view.default aten.broadcast_to.default aten.expand.default
-        aten.expand_as.default aten.expand_copy.default aten.flatten.using_ints aten.flip.default
-        aten.fliplr.default aten.flipud.default aten.mT.default aten.movedim.int aten.movedim.intlist
-        aten.numpy_T.default aten.permute.default aten.permute_copy.default aten.reshape.default
-        aten.reshape_as.default aten.roll.default aten.squeeze.default aten.squeeze.dim aten.squeeze.dims
-        aten.squeeze_copy.default aten.squeeze_copy.dim aten.squeeze_copy.dims aten.swapaxes.default
-        aten.swapdims.default aten.t.default aten.t_copy.default aten.transpose.int aten.transpose_copy.int
-        aten.unflatten.int aten.unsqueeze.default aten.unsqueeze_copy.default aten.view.default aten.view_as.default
-        aten.view_copy.default
+        aten._reshape_copy.default aten._unsafe_view.default aten.broadcast_to.default aten.constant_pad_nd.default
+        aten.expand.default aten.expand_as.default aten.expand_copy.default aten.flatten.using_ints
+        aten.flip.default aten.fliplr.default aten.flipud.default aten.mT.default aten.movedim.int
+        aten.movedim.intlist aten.numpy_T.default aten.pad.default aten.permute.default aten.permute_copy.default
+        aten.reflection_pad1d.default aten.reflection_pad2d.default aten.reflection_pad3d.default
+        aten.replication_pad1d.default aten.replication_pad2d.default aten.replication_pad3d.default
+        aten.reshape.default aten.reshape_as.default aten.roll.default aten.squeeze.default aten.squeeze.dim
+        aten.squeeze.dims aten.squeeze_copy.default aten.squeeze_copy.dim aten.squeeze_copy.dims
+        aten.swapaxes.default aten.swapdims.default aten.t.default aten.t_copy.default aten.transpose.int
+        aten.transpose_copy.int aten.unflatten.int aten.unsqueeze.default aten.unsqueeze_copy.default
+        aten.view.default aten.view_as.default aten.view_copy.default
     """,
     "normalization": """
-        aten._native_batch_norm_legit.no_stats aten._native_batch_norm_legit_functional.default
-        aten._native_batch_norm_legit_no_training.default aten.group_norm.default aten.instance_norm.default
-        aten.layer_norm.default aten.native_group_norm.default aten.native_layer_norm.default aten.rms_norm.default
-    """,
-    "padding": """
-        aten.constant_pad_nd.default aten.pad.default aten.reflection_pad1d.default aten.reflection_pad2d.default
-        aten.reflection_pad3d.default aten.replication_pad1d.default aten.replication_pad2d.default
-        aten.replication_pad3d.default
+        aten._embedding_bag.default aten._embedding_bag_forward_only.default aten._native_batch_norm_legit.no_stats
+        aten._native_batch_norm_legit_functional.default aten._native_batch_norm_legit_no_training.default
+        aten.channel_shuffle.default aten.embedding.default aten.group_norm.default aten.instance_norm.default
+        aten.layer_norm.default aten.native_group_norm.default aten.native_layer_norm.default
+        aten.pixel_shuffle.default aten.pixel_unshuffle.default aten.rms_norm.default
     """,
     "pooling": """
         aten._adaptive_avg_pool2d.default aten._adaptive_avg_pool3d.default aten.adaptive_avg_pool1d.default
@@ -248,13 +242,6 @@ TORCH: Mapping[str, str] = {
         aten.max_pool2d_with_indices.default aten.max_pool2d_with_indices_backward.default aten.max_pool3d.default
         aten.max_pool3d_with_indices.default aten.max_pool3d_with_indices_backward.default aten.max_unpool2d.default
         aten.max_unpool3d.default
-    """,
-    "quantization": """
-        quantized_decomposed.choose_qparams.tensor quantized_decomposed.choose_qparams_symmetric.tensor
-        quantized_decomposed.dequantize_per_channel.default quantized_decomposed.dequantize_per_tensor.default
-        quantized_decomposed.dequantize_per_tensor.tensor quantized_decomposed.dequantize_per_token.default
-        quantized_decomposed.quantize_per_channel.default quantized_decomposed.quantize_per_tensor.default
-        quantized_decomposed.quantize_per_tensor.tensor quantized_decomposed.quantize_per_token.default
     """,
     "random": """
         aten.bernoulli.Tensor aten.bernoulli.default aten.bernoulli.p aten.cauchy.default aten.exponential.default
@@ -284,18 +271,12 @@ TORCH: Mapping[str, str] = {
         aten.scalar_tensor.default aten.sym_constrain_range.default aten.sym_constrain_range_for_size.default
     """,
     "search": """
-        aten.argmax.default aten.argmin.default aten.bucketize.Scalar aten.bucketize.Tensor
-        aten.masked_select.default aten.nonzero.default aten.nonzero_static.default aten.searchsorted.Scalar
-        aten.searchsorted.Tensor
-    """,
-    "set": """
-        aten._unique2.default aten.isin.Tensor_Tensor aten.unique_consecutive.default aten.unique_dim.default
-    """,
-    "signal": """
-        aten.blackman_window.default aten.blackman_window.periodic aten.fft_fftfreq.default
-        aten.fft_rfftfreq.default aten.hamming_window.default aten.hamming_window.periodic
-        aten.hamming_window.periodic_alpha aten.hamming_window.periodic_alpha_beta aten.hann_window.default
-        aten.hann_window.periodic
+        aten._histogramdd_bin_edges.default aten._histogramdd_from_bin_cts.default
+        aten._histogramdd_from_bin_tensors.default aten._unique2.default aten.argmax.default aten.argmin.default
+        aten.bincount.default aten.bucketize.Scalar aten.bucketize.Tensor aten.histc.default aten.histogram.bin_ct
+        aten.histogram.bins_tensor aten.isin.Tensor_Tensor aten.masked_select.default aten.nonzero.default
+        aten.nonzero_static.default aten.searchsorted.Scalar aten.searchsorted.Tensor
+        aten.unique_consecutive.default aten.unique_dim.default
     """,
     "sorting": """
         aten.argsort.default aten.argsort.stable aten.kthvalue.default aten.median.default aten.median.dim
@@ -309,26 +290,19 @@ TORCH: Mapping[str, str] = {
         aten.special_modified_bessel_i0.default aten.special_modified_bessel_i1.default aten.special_zeta.default
         aten.special_zeta.other_scalar aten.special_zeta.self_scalar
     """,
-    "ternary": """
-        aten.addcdiv.default aten.addcmul.default aten.clamp.Tensor aten.clamp.default aten.clamp_max.Tensor
-        aten.clamp_max.default aten.clamp_min.Tensor aten.clamp_min.default aten.clip.Tensor aten.clip.default
-        aten.lerp.Scalar aten.lerp.Tensor aten.masked_fill.Scalar aten.masked_fill.Tensor aten.where.Scalar
-        aten.where.ScalarOther aten.where.ScalarSelf aten.where.self
-    """,
     "unary": """
-        aten.abs.default aten.acos.default aten.acosh.default aten.angle.default aten.asin.default
-        aten.asinh.default aten.atan.default aten.atanh.default aten.bitwise_not.default aten.ceil.default
+        aten.abs.default aten.acos.default aten.acosh.default aten.addcdiv.default aten.addcmul.default
+        aten.angle.default aten.asin.default aten.asinh.default aten.atan.default aten.atanh.default
+        aten.bitwise_not.default aten.ceil.default aten.clamp.Tensor aten.clamp.default aten.clamp_max.Tensor
+        aten.clamp_max.default aten.clamp_min.Tensor aten.clamp_min.default aten.clip.Tensor aten.clip.default
         aten.cos.default aten.cosh.default aten.deg2rad.default aten.erf.default aten.erfc.default aten.exp.default
         aten.exp2.default aten.expm1.default aten.fix.default aten.floor.default aten.frac.default
-        aten.isfinite.default aten.isinf.default aten.isnan.default aten.log.default aten.log10.default
-        aten.log1p.default aten.log2.default aten.logical_not.default aten.neg.default aten.rad2deg.default
+        aten.isfinite.default aten.isinf.default aten.isnan.default aten.lerp.Scalar aten.lerp.Tensor
+        aten.log.default aten.log10.default aten.log1p.default aten.log2.default aten.logical_not.default
+        aten.masked_fill.Scalar aten.masked_fill.Tensor aten.neg.default aten.rad2deg.default
         aten.reciprocal.default aten.round.decimals aten.round.default aten.rsqrt.default aten.sgn.default
         aten.sigmoid.default aten.sign.default aten.signbit.default aten.sin.default aten.sinc.default
         aten.sinh.default aten.sqrt.default aten.square.default aten.tan.default aten.tanh.default
-        aten.trunc.default
-    """,
-    "vision": """
-        torchvision.deform_conv2d.default torchvision.nms.default torchvision.roi_align.default
-        torchvision.roi_pool.default
+        aten.trunc.default aten.where.Scalar aten.where.ScalarOther aten.where.ScalarSelf aten.where.self
     """,
 }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.inference import DEFAULT_PROVER
-from relax_dialect.ops.guard import GuardOp, Relation
+from relax_dialect.ops.binding import GuardOp, Relation
 from relax_dialect.struct_info.types import ShapeType
 from tir_dialect import te
 from tir_dialect.attributes import DimAttr

@@ -1,4 +1,4 @@
-"""Calls of PrimFuncs that return new tensors."""
+"""Calls of PrimFuncs that return new tensors, and of packed functions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from relax_dialect.interpreter.frame import Frame, runs
+from relax_dialect.interpreter.conform import evaluate
+from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.interpreter.runtime_values import Array, Shape
-from relax_dialect.interpreter.sizes import evaluate
-from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
-from relax_dialect.ops.prim_func import find_prim_func, given_symbols
+from relax_dialect.ops.call_tir import (
+    CallDPSPackedOp,
+    CallPackedOp,
+    CallPurePackedOp,
+    CallTIRInplaceOp,
+    CallTIROp,
+    DestinationPassing,
+)
+from relax_dialect.ops.callees import find_prim_func, given_symbols
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter import run_prim_func
@@ -55,3 +62,20 @@ def set_results(frame: Frame, results: Sequence[SSAValue], values: Sequence[Arra
     """The results of a call, which have to be of their types."""
     for result, value in zip(results, values, strict=True):
         frame.set_checked(result, value, "result of a call")
+
+
+@runs(CallPackedOp, CallPurePackedOp)
+def call_packed(frame: Frame, op: CallPackedOp | CallPurePackedOp) -> None:
+    """A call of a packed function; what it gives has to be what the program says."""
+    name = op.symbol.data
+    result = frame.interpreter.packed_function(name)(*frame.get_all(op.arguments))
+    if op.result is not None:
+        frame.set_checked(op.result, result, f'result of the packed function "{name}"{where(op)}')
+
+
+@runs(CallDPSPackedOp)
+def call_dps_packed(frame: Frame, op: CallDPSPackedOp) -> None:
+    """A call of a packed function that writes its results into new tensors."""
+    outputs = allocate(frame, op, [-1] * len(op.res))
+    frame.interpreter.packed_function(op.symbol.data)(*frame.get_all(op.arguments), *outputs)
+    set_results(frame, op.res, outputs)

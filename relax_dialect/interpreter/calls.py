@@ -11,14 +11,13 @@ from relax_dialect.interpreter.conform import Contract
 from relax_dialect.interpreter.frame import Frame, TailCall, runs, where
 from relax_dialect.interpreter.functions import Function, function_named
 from relax_dialect.interpreter.runtime_values import Value, from_python
+from relax_dialect.ops.callees import explicit_symbols, prim_func_type
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp
-from relax_dialect.ops.prim_func import explicit_symbols, prim_func_type
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
-from relax_dialect.scope import prover_at
+from relax_dialect.scope import find_function, prover_at
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.match import Verdict, is_subtype
-from relax_dialect.symbols import find_function
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 

@@ -5,22 +5,60 @@ Errors are worded as in the virtual machine. `TypeError`: a wrong kind, rank or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add, mul, sub
 from typing import NoReturn
 
 from xdsl.ir import Attribute
 
 from relax_dialect.interpreter.runtime_values import Shape, Value, is_int, is_tensor, is_tuple, kind_of
-from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.struct_info.base import Shape as Dims
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType, SymbolAttr
 from relax_dialect.struct_info.match import AccessPath, BoundCheck, LocatedCheck, Match, match_types
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
-from tir_dialect.dims import CheckKind, Dim
+from tir_dialect.dims import Atom, CheckKind, Dim, FunctionAtom, Monomial
 from tir_dialect.dtypes import check_extents, is_bool, is_float, lookup, numpy_dtype, range_in_i64
+
+
+def evaluate(dim: Dim, symbols: Mapping[str, int]) -> int:
+    """The value of a dimension; `ValueError` if it divides by zero or overflows, as in the virtual machine."""
+    if (name := dim.as_symbol) is not None:
+        return symbols[name]
+    if (number := dim.constant_value) is not None:
+        return number
+    try:
+        return _of_dim(dim, symbols)
+    except ZeroDivisionError:
+        raise ValueError("division by zero") from None
+
+
+def _of_dim(dim: Dim, symbols: Mapping[str, int]) -> int:
+    positive = [_of_term(c, monomial, symbols) for c, monomial in dim.terms if c > 0]
+    negative = [_of_term(-c, monomial, symbols) for c, monomial in dim.terms if c < 0]
+    return _fold(sub, [_fold(add, positive), *negative])
+
+
+def _of_term(coefficient: int, monomial: Monomial, symbols: Mapping[str, int]) -> int:
+    return _fold(mul, [*(_of_atom(atom, symbols) for atom, power in monomial for _ in range(power)), coefficient])
+
+
+def _of_atom(atom: Atom, symbols: Mapping[str, int]) -> int:
+    if isinstance(atom, FunctionAtom):
+        return _exact(atom.value_of([_of_dim(operand, symbols) for operand in atom.operands]))
+    return symbols[str(atom)]
+
+
+def _fold(function: Callable[[int, int], int], values: Sequence[int]) -> int:
+    return reduce(lambda a, b: _exact(function(a, b)), values) if values else 0
+
+
+def _exact(value: int) -> int:
+    if not is_int(value):
+        raise ValueError("a size does not fit into 64 bits")
+    return value
 
 
 def has_type(value: Value, info: StructInfo, symbols: Mapping[str, int]) -> bool:

@@ -1,8 +1,10 @@
-"""Tensors made from a shape or a rule."""
+"""Tensors made from a shape, a rule or a seed; windows of signals are computed in `f64`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from xdsl.ir import Attribute
@@ -11,6 +13,7 @@ from relax_dialect.interpreter.operators import DimValues, computes, computes_in
 from relax_dialect.interpreter.runtime_values import Array, Shape
 from relax_dialect.ops.creation import (
     ArangeOp,
+    CosineWindowOp,
     EyeLikeOp,
     EyeOp,
     FilledLikeOp,
@@ -19,15 +22,20 @@ from relax_dialect.ops.creation import (
     FullOp,
     OnesLikeOp,
     OnesOp,
+    RandomNormalOp,
+    RandomOp,
+    RandomUniformOp,
     TriangleOp,
     TrilOp,
     TriuOp,
     ZerosLikeOp,
     ZerosOp,
+    fraction,
+    words,
 )
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.dtypes import from_numpy, numpy_dtype
-from tir_dialect.elements import converted
+from tir_dialect.weights import converted
 
 
 @computes(FullOp)
@@ -89,3 +97,54 @@ def eye_like(op: EyeLikeOp, x: Array) -> Array:
     """Ones on a diagonal."""
     rows, columns = x.shape
     return np.eye(rows, columns, op.k.value.data, result_dtype(op, x))
+
+
+@computes_in(CosineWindowOp)
+def cosine_window(dims: DimValues, op: CosineWindowOp) -> list[Array]:
+    """The sum of cosines."""
+    length = dims(op.length)
+    end = length if op.periodic is not None else max(length - 1, 1)
+    angle = 2 * np.pi * np.arange(length) / max(end, 1)
+    total = np.zeros(length)
+    for k, coefficient in enumerate(op.coefficients.get_values()):
+        total += (-1) ** k * coefficient * np.cos(k * angle)
+    return [total.astype(numpy_dtype(op.dtype))]
+
+
+WordContraction = tuple[Any, Any, Any, Any]
+
+
+@computes(RandomUniformOp)
+def uniform(op: RandomUniformOp, seed: int, shape: Shape) -> Array:
+    """`low + fraction * (high - low)`."""
+    low, high = op.low.value.data, op.high.value.data
+    random, wide = _words(op, seed, shape), _wide(op)
+    if wide is np.float64:
+        part = fraction(random[0], random[1]).astype(wide) * wide(2.0**-53)
+    else:
+        part = (random[0] >> 8).astype(wide) * wide(2.0**-24)
+    return (part * wide(high - low) + wide(low)).astype(numpy_dtype(op.dtype))
+
+
+@computes(RandomNormalOp)
+def normal(op: RandomNormalOp, seed: int, shape: Shape) -> Array:
+    """A point of the plane by its distance and angle, of which one coordinate is taken."""
+    mean, scale = op.mean.value.data, op.scale.value.data
+    random, wide = _words(op, seed, shape), _wide(op)
+    if wide is np.float64:
+        part = (fraction(random[0], random[1]) + 1).astype(wide) * wide(2.0**-53)
+        turn = fraction(random[2], random[3]).astype(wide) * wide(2.0**-53)
+    else:
+        part, turn = (random[0] + 1).astype(wide) * wide(2.0**-32), (random[1] >> 8).astype(wide) * wide(2.0**-24)
+    distance = np.sqrt(np.log(part) * wide(-2.0))
+    return (distance * np.cos(turn * wide(2 * math.pi)) * wide(scale) + wide(mean)).astype(numpy_dtype(op.dtype))
+
+
+def _words(op: RandomOp, seed: int, shape: Shape) -> WordContraction:
+    positions = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
+    return words(np.asarray(seed, np.int64).view(np.uint64), op.stream.value.data, positions)
+
+
+def _wide(op: RandomOp) -> type[np.float32 | np.float64]:
+    """The type in which elements are computed."""
+    return np.float64 if numpy_dtype(op.dtype) == np.float64 else np.float32

@@ -1,10 +1,10 @@
-"""Dataflow regions."""
+"""Dataflow regions, and groups of ops."""
 
 from __future__ import annotations
 
 from relax_dialect.interpreter.frame import Frame, ends, runs
 from relax_dialect.interpreter.runtime_values import Value
-from relax_dialect.ops.dataflow import DataflowOp, OutputOp
+from relax_dialect.ops.dataflow import DataflowOp, FusedOp, OutputOp
 
 
 @runs(DataflowOp)
@@ -19,3 +19,10 @@ def dataflow(frame: Frame, op: DataflowOp) -> None:
 def output(frame: Frame, op: OutputOp) -> tuple[Value, ...]:
     """The outputs."""
     return tuple(frame.get_all(op.values))
+
+
+@runs(FusedOp)
+def fused(frame: Frame, op: FusedOp) -> None:
+    """The region's ops, then what it yields."""
+    for result, value in zip(op.res, frame.run_block(op.body.block), strict=True):
+        frame.set(result, value)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from relax_dialect.interpreter.collective import collected, tile_of
+from relax_dialect.interpreter.conform import evaluate
 from relax_dialect.interpreter.frame import Frame, runs
-from relax_dialect.interpreter.operand_checks import make_checks
-from relax_dialect.interpreter.sizes import evaluate
+from relax_dialect.interpreter.operators import make_checks
 from relax_dialect.ops.distributed import (
     AnnotateShardingOp,
     GlobalViewOp,

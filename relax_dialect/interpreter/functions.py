@@ -18,9 +18,9 @@ from relax_dialect.interpreter.frame import Callee, Frame, TailCall
 from relax_dialect.interpreter.program import Program
 from relax_dialect.interpreter.runtime_values import Array, Value, from_python, to_array
 from relax_dialect.ops.structure import ClosureOp, FuncOp
+from relax_dialect.scope import find_function
 from relax_dialect.signatures import signature_of
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.symbols import find_function
 from vm_dialect.arguments import Argument, Arguments, unfit
 
 

@@ -1,4 +1,4 @@
-"""Gather and scatter. A negative index counts from the back.
+"""Gather and scatter, at positions given by tensors. A negative index counts from the back.
 
 Where an index is out of range, the nearest element is read, and nothing is written.
 """
@@ -12,8 +12,19 @@ import numpy as np
 
 from relax_dialect.interpreter.operators import DimValues, computes, computes_in, result_dtype, wide
 from relax_dialect.interpreter.runtime_values import Array
-from relax_dialect.ops.gather import GatherElementsOp, GatherNDOp, OneHotOp, ScatterElementsOp, ScatterNDOp
-from relax_dialect.ops.indexing import taken_indices
+from relax_dialect.ops.gather import (
+    GatherElementsOp,
+    GatherNDOp,
+    IndexPutOp,
+    IndexTensorOp,
+    OneHotOp,
+    ScatterElementsOp,
+    ScatterNDOp,
+    SliceScatterOp,
+)
+from relax_dialect.ops.indexing import slice_index, taken_indices
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import constant
 
 _COMBINE: dict[str, Callable[[Any, Any, Any], None]] = {
     "add": np.add.at,
@@ -97,3 +108,26 @@ def _along(vector: Array, axis: int, rank: int) -> Array:
     shape = [1] * rank
     shape[axis] = -1
     return vector.reshape(shape)
+
+
+@computes(IndexTensorOp)
+def index_tensor(op: IndexTensorOp, x: Array, *indices: Array) -> Array:
+    """NumPy's indexing; where an index is out of range, the nearest one."""
+    return x[nearest(indices, x.shape)]
+
+
+@computes(IndexPutOp)
+def index_put(op: IndexPutOp, x: Array, values: Array, *indices: Array) -> Array:
+    """A copy with values written, of equal places the last one, or added."""
+    return scatter(x, indices, values, "update" if op.accumulate is None else "add")
+
+
+@computes_in(SliceScatterOp)
+def slice_scatter(dims: DimValues, op: SliceScatterOp, x: Array, source: Array) -> Sequence[Array]:
+    """A copy with a slice replaced."""
+    axis, step = op.axis.value.data % x.ndim, op.step.value.data
+    first = dims(DimAttr(slice_index(constant(x.shape[axis]), op.start.data, step)))
+    result = x.copy()
+    positions = np.array(range(first, first + step * source.shape[axis], step), np.int64)
+    result[(slice(None),) * axis + (positions,)] = source
+    return (result,)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relax_dialect.interpreter.operators import DimValues, computes, computes_in
-from relax_dialect.interpreter.properties import integer, integers
+from relax_dialect.interpreter.operators import DimValues, computes, computes_in, integer, integers
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.indexing import (
     DynamicStridedSliceOp,

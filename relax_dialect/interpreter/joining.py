@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from relax_dialect.interpreter.operators import DimValues, computes, computes_in
-from relax_dialect.interpreter.properties import integer, integers
+from relax_dialect.interpreter.operators import DimValues, computes, computes_in, integer, integers
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relax_dialect.interpreter import contraction
+from relax_dialect.interpreter import operators
 from relax_dialect.interpreter.operators import computes, result_dtype, wide
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.linear_algebra import EinsumOp, MatmulOp, OuterOp
@@ -27,4 +27,4 @@ def outer(op: OuterOp, x: Array, y: Array) -> Array:
 @computes(EinsumOp)
 def einsum(op: EinsumOp, *operands: Array) -> Array:
     """NumPy's `einsum`; 16-bit floats are summed in `f32`."""
-    return contraction.einsum(op.subscripts.data, *map(wide, operands)).astype(operands[0].dtype)
+    return operators.einsum(op.subscripts.data, *map(wide, operands)).astype(operands[0].dtype)

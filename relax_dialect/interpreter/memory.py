@@ -6,11 +6,11 @@ from math import prod
 
 import numpy as np
 
+from relax_dialect.interpreter.conform import evaluate
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.runtime_values import Array, Shape
-from relax_dialect.interpreter.sizes import evaluate
+from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, CheckApartOp, KillOp, StorageTensorOp
-from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter import run_prim_func

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relax_dialect.interpreter.operators import computes, wide
-from relax_dialect.interpreter.properties import integers
+from relax_dialect.interpreter.operators import computes, integers, wide
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.normalization import BatchNormOp, GroupNormOp, InstanceNormOp, LayerNormOp, RMSNormOp
 

@@ -9,24 +9,26 @@ import numpy as np
 from relax_dialect.interpreter.convolution import arranged
 from relax_dialect.interpreter.operators import DimValues, computes_in, wide
 from relax_dialect.interpreter.runtime_values import Array
-from relax_dialect.ops.layouts import Layout
+from relax_dialect.ops.layouts import Layout, spatial_letters
 from relax_dialect.ops.pooling import (
     AdaptiveAvgPool1dOp,
     AdaptiveAvgPool2dOp,
     AdaptiveAvgPool3dOp,
     AdaptiveAvgPoolOp,
     AvgPool1dOp,
+    AvgPool2dBackwardOp,
     AvgPool2dOp,
     AvgPool3dOp,
     AvgPoolOp,
     MaxPool1dOp,
+    MaxPool2dBackwardOp,
     MaxPool2dOp,
     MaxPool3dOp,
     MaxPoolOp,
     PoolBase,
+    PoolGradientOp,
     WindowPoolOp,
 )
-from relax_dialect.ops.windows import spatial_letters
 from tir_dialect.dims import constant
 
 
@@ -134,3 +136,49 @@ def adaptive_avg_pool(dims: DimValues, op: AdaptiveAvgPoolOp, x: Array) -> Seque
         return _mean(_sum(part, op.RANK), int(np.prod(part.shape[2:], dtype=np.int64)))
 
     return (_pooled(op, x, counts, positions, combine),)
+
+
+_LETTERS = "NCHW"
+
+
+def _gathered(
+    op: PoolGradientOp, x: Array, gradient: Array, positions: Sequence[Sequence[Array]], share: Callable[..., Array]
+) -> Array:
+    """The sum of what `share` gives of each window's gradient to its elements, of which the positions are given."""
+    data = wide(arranged(x, op.layouts[0], _LETTERS))
+    given = wide(arranged(gradient, op.layouts[1], _LETTERS))
+    result = np.zeros(data.shape, data.dtype)
+    for window in np.ndindex(*given.shape[2:]):
+        own: list[Array] = [positions[axis][at] for axis, at in enumerate(window)]
+        at = (slice(None), slice(None), *np.ix_(*own))
+        if all(map(len, own)):
+            result[at] += share(data[at], given[(..., *window)][..., None, None], window)
+    return arranged(result.astype(x.dtype), Layout(_LETTERS), op.layouts[0].text)
+
+
+@computes_in(MaxPool2dBackwardOp)
+def max_pool_backward(dims: DimValues, op: MaxPool2dBackwardOp, x: Array, gradient: Array) -> Sequence[Array]:
+    """Each window's gradient at its first greatest element."""
+    lengths = spatial_lengths(op, x)
+    positions = within(window_positions(op, [dims(size) for size in op.pool_size], lengths)[1], lengths)
+
+    def share(part: Array, given: Array, window: Sequence[int]) -> Array:
+        flat = part.reshape(*part.shape[:2], part.shape[2] * part.shape[3])
+        first = np.zeros(flat.shape, bool)
+        np.put_along_axis(first, np.argmax(flat, axis=2)[..., None], True, axis=2)
+        return np.where(first.reshape(part.shape), given, 0)
+
+    return (_gathered(op, x, gradient, positions, share),)
+
+
+@computes_in(AvgPool2dBackwardOp)
+def avg_pool_backward(dims: DimValues, op: AvgPool2dBackwardOp, x: Array, gradient: Array) -> Sequence[Array]:
+    """Each window's gradient by how many its mean was divided by, at all its elements."""
+    lengths = spatial_lengths(op, x)
+    _, positions = window_positions(op, [dims(size) for size in op.pool_size], lengths)
+    counted = elements_counted(op, positions, lengths)
+
+    def share(part: Array, given: Array, window: Sequence[int]) -> Array:
+        return np.broadcast_to(given / given.dtype.type(max(counted(window), 1)), part.shape)
+
+    return (_gathered(op, x, gradient, within(positions, lengths), share),)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relax_dialect.interpreter.operators import computes, result_dtype, wide
-from relax_dialect.interpreter.properties import integer, integers
+from relax_dialect.interpreter.operators import computes, integer, integers, result_dtype, wide
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.reduction import (
     CumprodOp,

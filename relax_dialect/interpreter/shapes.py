@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from relax_dialect.interpreter.conform import evaluate
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.operators import computes
 from relax_dialect.interpreter.runtime_values import Shape
-from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.ops.shapes import (
     ShapeGetOp,
     ShapeOfOp,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.utils.hints import isa
 
+from relax_dialect.interpreter.conform import evaluate
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.runtime_values import DType
-from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.ops.values import ConstantOp, DTypeOp, NullOp, PrimOp, StringOp
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dtypes import dtype_name, is_bool, is_float

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
-    from relax_dialect.nn.attention import Attention
+    from relax_dialect.nn.attention import Attention, RotaryEmbedding
     from relax_dialect.nn.config import (
         CACHE_FORMATS,
         PAGE,
@@ -30,13 +30,11 @@ if TYPE_CHECKING:
         Llama3Scaling,
         YarnScaling,
     )
-    from relax_dialect.nn.decoder import Decoder
-    from relax_dialect.nn.decoder_program import DecoderProgram
+    from relax_dialect.nn.decoder import Decoder, DecoderProgram
     from relax_dialect.nn.experts import MixtureOfExperts, StackedLinear
     from relax_dialect.nn.layers import MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
     from relax_dialect.nn.module import Module, ModuleList, Parameter, StateError, export
     from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence
-    from relax_dialect.nn.rotary import RotaryEmbedding
 
 __all__ = [
     "CACHE_FORMATS",
@@ -81,7 +79,7 @@ _NAMES = LazyNames(
         "CacheFormat": "relax_dialect.nn.config:CacheFormat",
         "Decoder": "relax_dialect.nn.decoder:Decoder",
         "DecoderConfig": "relax_dialect.nn.config:DecoderConfig",
-        "DecoderProgram": "relax_dialect.nn.decoder_program:DecoderProgram",
+        "DecoderProgram": "relax_dialect.nn.decoder:DecoderProgram",
         "Embedding": "relax_dialect.nn.layers:Embedding",
         "ExpertsConfig": "relax_dialect.nn.config:ExpertsConfig",
         "GatedMLP": "relax_dialect.nn.layers:GatedMLP",
@@ -96,7 +94,7 @@ _NAMES = LazyNames(
         "OneSequence": "relax_dialect.nn.paged_cache:OneSequence",
         "Parameter": "relax_dialect.nn.module:Parameter",
         "RMSNorm": "relax_dialect.nn.layers:RMSNorm",
-        "RotaryEmbedding": "relax_dialect.nn.rotary:RotaryEmbedding",
+        "RotaryEmbedding": "relax_dialect.nn.attention:RotaryEmbedding",
         "StackedLinear": "relax_dialect.nn.experts:StackedLinear",
         "StateError": "relax_dialect.nn.module:StateError",
         "YarnScaling": "relax_dialect.nn.config:YarnScaling",

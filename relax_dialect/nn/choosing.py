@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relax_dialect.builder import Expr, op, tensor
-from relax_dialect.builder.types import InfoLike
+from relax_dialect.builder.emitter import InfoLike
 from relax_dialect.nn.config import NONE_ALLOWED, NOT_A_NUMBER
 from relax_dialect.nn.module import current_builder, known_shape
 from tir_dialect import te

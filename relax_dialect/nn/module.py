@@ -13,9 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from relax_dialect.builder import BlockBuilder, BuilderError, Expr, tensor
 from relax_dialect.builder.calls import CallEmitter
-from relax_dialect.builder.emitter import Emitter
-from relax_dialect.builder.types import InfoLike
-from relax_dialect.ops.quantization import DequantizeBlocksOp
+from relax_dialect.builder.emitter import Emitter, InfoLike
+from relax_dialect.ops.datatype import DequantizeBlocksOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.block_arrays import ENCODERS, BlockArray, encode_rows
 from tir_dialect.block_formats import FORMATS

@@ -90,7 +90,7 @@ def multiply_add(x: Any, y: Any, z: Any) -> Any:
     np = numpy()
     if x.dtype.kind in "iub":
         return np.add(np.multiply(x, y), z)
-    from tir_dialect.interpreter.lanes import multiply_add_lanes
+    from tir_dialect.interpreter.numerics import multiply_add_lanes
 
     lanes = np.broadcast_arrays(x, y, z)
     return np.reshape(multiply_add_lanes(*(each.ravel() for each in lanes)), lanes[0].shape)

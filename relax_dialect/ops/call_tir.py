@@ -1,15 +1,19 @@
-"""Calls of PrimFuncs: the caller names the results' types, memory for them is made, and the PrimFunc writes it."""
+"""Cross-level calls: of PrimFuncs, whose results get memory and the types that the caller names, and of packed
+functions, which the compiler cannot look into.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FlatSymbolRefAttrConstr, SymbolRefAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    opt_result_def,
     prop_def,
+    result_def,
     traits_def,
     var_operand_def,
     var_result_def,
@@ -17,10 +21,10 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.external import IMPURITY, VERIFIERS
-from relax_dialect.ops.directives import NamedDims, TensorResults
-from relax_dialect.ops.prim_func import verify_prim_func_call
+from relax_dialect.ops.callees import verify_prim_func_call
+from relax_dialect.ops.directives import NamedDims, OptionalType, PackedName, TensorResults, TypeOrObject
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.types import ShapeType, TensorType
+from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike
@@ -209,3 +213,109 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
                     f"'relax.call_tir_inplace' op result #{result.index} expected {self.arguments[target].type} as "
                     f"argument #{target} has, got {result.type}"
                 )  # C5
+
+
+def _symbol(name: str | StringAttr) -> StringAttr:
+    return StringAttr(name) if isinstance(name, str) else name
+
+
+@op_definition
+class CallPackedOp(IRDLOperation, MayBeImpure):
+    """Calls a packed function, which may do anything, also change the tensors that it is given.
+
+    ```mlir
+    relax.call_packed "custom_print"(%x)
+    %0 = relax.call_packed "custom_add"(%x, %y) : !relax.tensor<[m, k], f32>
+    ```
+
+    The function is looked up by name when the module is loaded. Without a result type the result is dropped; with
+    one, the result is checked to be of it at run time.
+    """
+
+    name = "relax.call_packed"
+
+    symbol = prop_def(StringAttr)
+    arguments = var_operand_def(StructInfo)
+    result = opt_result_def(StructInfo)
+
+    traits = traits_def(EffectsOfImpurity())
+
+    assembly_format = "custom<PackedName>($symbol) `(` $arguments `)` attr-dict custom<OptionalType>(type($result))"
+    custom_directives = (PackedName, OptionalType)
+
+    def __init__(self, symbol: str | StringAttr, arguments: Sequence[SSAValue], result_type: StructInfo | None = None):
+        super().__init__(operands=[arguments], properties={"symbol": _symbol(symbol)}, result_types=[result_type])
+
+    @property
+    def impurity(self) -> str:
+        return f'calls the packed function "{self.symbol.data}", which may have any effect'
+
+
+@op_definition
+class CallPurePackedOp(IRDLOperation):
+    """Calls a packed function of which the program promises that it is pure.
+
+    ```mlir
+    %0 = relax.call_pure_packed "my_shape"(%s) : !relax.shape<*>
+    ```
+
+    The result is checked to be of the declared type at run time.
+    """
+
+    name = "relax.call_pure_packed"
+
+    symbol = prop_def(StringAttr)
+    arguments = var_operand_def(StructInfo)
+    result = result_def(StructInfo)
+
+    traits = traits_def(Checked())
+
+    assembly_format = "custom<PackedName>($symbol) `(` $arguments `)` attr-dict custom<TypeOrObject>(type($result))"
+    custom_directives = (PackedName, TypeOrObject)
+
+    def __init__(self, symbol: str | StringAttr, arguments: Sequence[SSAValue], result_type: StructInfo | None = None):
+        super().__init__(
+            operands=[arguments], properties={"symbol": _symbol(symbol)}, result_types=[result_type or ObjectType()]
+        )
+
+
+@op_definition
+class CallDPSPackedOp(DestinationPassing):
+    """Calls a packed function in destination passing style: it writes tensors that are made for it, and does nothing
+    else.
+
+    ```mlir
+    %0 = relax.call_dps_packed "custom_tile"(%x) : !relax.tensor<[m, 2 * k], f32>
+    %1 = relax.call_dps_packed "f"(%x) shape(%s) : !relax.tensor<[_], f32>
+    ```
+
+    C1: dtype and dimensions of each result are known, or its shape is an operand.
+    C2: there are no shape operands, or one for each result.
+    """
+
+    name = "relax.call_dps_packed"
+
+    symbol = prop_def(StringAttr)
+
+    traits = traits_def(Checked())
+
+    assembly_format = (
+        "custom<PackedName>($symbol) `(` $arguments `)` (`shape` `(` $shapes^ `)`)? attr-dict "
+        "custom<TensorResults>(type($res))"
+    )
+    custom_directives = (PackedName, TensorResults)
+
+    def __init__(
+        self,
+        symbol: str | StringAttr,
+        arguments: Sequence[SSAValue],
+        result_types: Sequence[TensorType],
+        *,
+        shapes: Sequence[SSAValue] = (),
+    ):
+        super().__init__(
+            operands=[arguments, shapes], properties={"symbol": _symbol(symbol)}, result_types=[result_types]
+        )
+
+    def verify_(self) -> None:
+        self.verify_results()  # C1, C2

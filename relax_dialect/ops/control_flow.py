@@ -1,16 +1,19 @@
-"""Branches and loops as regions."""
+"""Branches and loops as regions: `relax.if`, `relax.while` and `relax.for`, whose loops carry values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, i1, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
-from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
+    opt_prop_def,
     region_def,
     traits_def,
     var_operand_def,
@@ -23,16 +26,25 @@ from xdsl.traits import IsTerminator, Pure, RecursivelySpeculatable, RecursiveMe
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.external import PATTERNS
+from relax_dialect.ops.loop_header import (
+    LoopHeader,
+    LoopOp,
+    final_types,
+    parse_symbol_names,
+    print_header,
+    print_symbols,
+)
 from relax_dialect.ops.syntax import parse_optional_result_types, print_result_types
 from relax_dialect.scope import BindsResultSymbols, prover_at, symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.join import join
 from relax_dialect.struct_info.match import Verdict, is_subtype
-from relax_dialect.struct_info.symbols import substitute
+from relax_dialect.struct_info.symbols import free_symbols, substitute
 from relax_dialect.struct_info.types import PrimType, TensorType
 from relax_dialect.traits import ControlFlow, EndsInYield, OnlyReadsTensors
-from tir_dialect.dims import Dim
+from tir_dialect.attributes import SymbolAttr
+from tir_dialect.dims import Dim, constant, is_symbol_name
 from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.ops.syntax import parse_defined_operand
 
@@ -248,3 +260,247 @@ class YieldOp(IRDLOperation):
             raise VerifyException(
                 f"'relax.yield' op expected to end a region of a branch, loop or group, got '{parent.name}'"
             )
+
+
+@irdl_op_definition
+class WhileOp(LoopOp):
+    """Runs its second region as long as its first yields true.
+
+    ```mlir
+    %r = relax.while [%m](%x: !relax.tensor<[m, 4], f32> = %init) {
+      %c = relax.call_pure_packed "go_on"(%x) : !relax.tensor<[], i1>
+      relax.yield %c
+    } do [%m_1 as m](%y) {
+      %0 = relax.concat %y, %y axis = 0
+      relax.yield %0
+    }
+    ```
+
+    Both regions have the symbols and the carried values as arguments. The results are the carried values for which the
+    condition was false; dimensions that use the loop's symbols are unknown after it.
+
+    C1: both blocks have the symbols and the carried values as arguments.
+    C2: the initial values can be carried.
+    C3: the first region yields a truth value.
+    C4: what the second region yields can be carried.
+    C5: the results have the carried types, without the loop's symbols.
+    """
+
+    name = "relax.while"
+
+    condition_region = region_def("single_block")
+    body = region_def("single_block")
+
+    def __init__(
+        self, inits: Sequence[SSAValue], condition: Region, body: Region, symbols: Sequence[SymbolAttr | str] = ()
+    ):
+        attrs = [SymbolAttr(symbol) if isinstance(symbol, str) else symbol for symbol in symbols]
+        names = [symbol.symbol.data for symbol in attrs]
+        super().__init__(
+            operands=[inits],
+            properties={"symbols": ArrayAttr(attrs)},
+            regions=[condition, body],
+            result_types=[final_types(condition.block, 0, names)],
+        )
+
+    @property
+    def leading(self) -> int:
+        return 0
+
+    @classmethod
+    def parse(cls, parser: Parser) -> WhileOp:
+        header = LoopHeader(parser)
+        condition = parser.parse_region(header.arguments)
+        parser.parse_keyword("do")
+        body = parser.parse_region(parse_symbol_names(parser, header))
+        op = cls(header.inits, condition, body, header.symbols)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_header(printer, self, self.condition_region.block)
+        printer.print_string(" ")
+        printer.print_region(self.condition_region, print_entry_block_args=False)
+        printer.print_string(" do ")
+        print_symbols(printer, self, self.body.block)
+        with printer.in_parens():
+            printer.print_list(self.carried(self.body.block), printer.print_ssa_value)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        for region in self.regions:
+            self.verify_block(region.block)  # C1
+        self.verify_carried(self.inits, "initial value")  # C2
+        condition = yielded(self.condition_region)
+        if len(condition) != 1 or not is_condition(condition[0].type):
+            got = ", ".join(str(value.type) for value in condition)
+            raise VerifyException(f"'relax.while' op condition expected {CONDITION_TYPES}, got ({got})")  # C3
+        self.verify_carried(yielded(self.body), "yielded value")  # C4
+        self.verify_results()  # C5
+
+
+@irdl_op_definition
+class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
+    """Runs its region for `lower`, `lower + step`, ... below `upper`, or above it if the step is negative.
+
+    ```mlir
+    %r = relax.for %i = %lower to %upper (%acc: !relax.tensor<[4], f32> = %init) {
+      %0 = relax.add %acc, %x
+      relax.yield %0
+    }
+    %s = relax.for %i as i = %zero to %n step %two (%acc: !relax.object = %init) { ... }
+    ```
+
+    With `as i` the counter is also a symbol of the body. Without `step` it is 1; a step that turns out to be 0 is an
+    error at run time.
+
+    C1: the block has the counter, the symbols and the carried values as arguments.
+    C2: the bounds and the step are prims of `i64`.
+    C3: the counter is a symbol only if it is provably never negative: if neither the lower bound is, where it may count
+    up, nor what follows the upper one, where it may count down.
+    C4: the initial values can be carried.
+    C5: what the region yields can be carried.
+    C6: the results have the carried types, without the loop's symbols.
+    C7: the step is not provably 0.
+    C8: no carried type names the counter, which is another number in the next iteration.
+    """
+
+    name = "relax.for"
+
+    counter_symbol = opt_prop_def(StringAttr)
+    lower = operand_def(PrimType)
+    upper = operand_def(PrimType)
+    step = opt_operand_def(PrimType)
+    body = region_def("single_block")
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        lower: SSAValue,
+        upper: SSAValue,
+        inits: Sequence[SSAValue],
+        body: Region,
+        *,
+        step: SSAValue | None = None,
+        symbols: Sequence[SymbolAttr | str] = (),
+        counter_symbol: str | None = None,
+    ):
+        attrs = [SymbolAttr(symbol) if isinstance(symbol, str) else symbol for symbol in symbols]
+        names = [symbol.symbol.data for symbol in attrs]
+        hidden = () if counter_symbol is None else (counter_symbol,)
+        super().__init__(
+            operands=[lower, upper, step, inits],
+            properties={
+                "symbols": ArrayAttr(attrs),
+                "counter_symbol": None if counter_symbol is None else StringAttr(counter_symbol),
+            },
+            regions=[body],
+            result_types=[final_types(body.block, 1, names, hidden)],
+        )
+
+    @property
+    def leading(self) -> int:
+        return 1
+
+    @property
+    def counter(self) -> BlockArgument:
+        """The block argument that is `lower`, `lower + step`, ..."""
+        return self.body.block.args[0]
+
+    @property
+    def counts_up(self) -> bool | None:
+        """Whether the step is certainly positive, or certainly negative; `None` if that turns out at run time."""
+        step, prover = self._bound(self.step), prover_at(self)
+        if step is not None and prover.less_equal(1, step) is True:
+            return True
+        return False if step is not None and prover.less_equal(step, -1) is True else None
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the step is certainly 1 or -1: the counter meets the upper bound, and nothing beyond it."""
+        step = self._bound(self.step)
+        return step is not None and step.constant_value in (1, -1)
+
+    def block_witnesses(self, block: Block) -> dict[str, BlockArgument]:
+        own = {} if self.counter_symbol is None else {self.counter_symbol.data: block.args[0]}
+        return {**own, **super().block_witnesses(block)}
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return PATTERNS.of(cls.name)()
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ForOp:
+        counter = parser.parse_argument(expect_type=False)
+        symbol = parser.parse_identifier() if parser.parse_optional_keyword("as") else None
+        parser.parse_punctuation("=")
+        lower = parse_defined_operand(parser)
+        parser.parse_keyword("to")
+        upper = parse_defined_operand(parser)
+        step = parse_defined_operand(parser) if parser.parse_optional_keyword("step") else None
+        header = LoopHeader(parser)
+        body = parser.parse_region([counter.resolve(PrimType(value=symbol)), *header.arguments])
+        op = cls(lower, upper, header.inits, body, step=step, symbols=header.symbols, counter_symbol=symbol)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.counter)
+        if self.counter_symbol is not None:
+            printer.print_string(f" as {self.counter_symbol.data}")
+        for word, value in (("=", self.lower), ("to", self.upper), ("step", self.step)):
+            if value is not None:
+                printer.print_string(f" {word} ")
+                printer.print_operand(value)
+        printer.print_string(" ")
+        print_header(printer, self, self.body.block)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        symbol = None if self.counter_symbol is None else self.counter_symbol.data
+        if symbol is not None and not is_symbol_name(symbol):
+            raise VerifyException(f"'relax.for' op counter_symbol expected the name of a symbol, got '{symbol}'")  # C1
+        if not self.body.block.args or self.counter.type != PrimType(value=symbol):
+            raise VerifyException(
+                f"'relax.for' op expected the counter as first argument, a {PrimType(value=symbol)}"
+            )  # C1
+        self.verify_block(self.body.block)  # C1
+        for argument in self.carried(self.body.block):
+            if symbol is not None and symbol in free_symbols(argument.type):
+                raise VerifyException(
+                    f"'relax.for' op expected carried types that do not name the counter {symbol}, got {argument.type}"
+                )  # C8
+        self._verify_bounds()
+        self.verify_carried(self.inits, "initial value")  # C4
+        self.verify_carried(yielded(self.body), "yielded value")  # C5
+        self.verify_results(() if symbol is None else (symbol,))  # C6
+
+    def _bound(self, value: SSAValue | None) -> Dim | None:
+        """What is known about a bound or of the step."""
+        if value is None:
+            return constant(1)
+        if not isinstance(value.type, PrimType) or value.type.dtype != i64:
+            raise VerifyException(f"'relax.for' op expected bounds and step of i64, got {value.type}")  # C2
+        return value.type.value
+
+    def _verify_bounds(self) -> None:
+        first, last, step = (self._bound(value) for value in (self.lower, self.upper, self.step))
+        prover, counts_up = prover_at(self), self.counts_up
+        if step is not None and prover.equal(step, 0) is True:
+            raise VerifyException("'relax.for' op expected a step other than 0, got 0")  # C7
+        if self.counter_symbol is None:
+            return
+        ends = [(first, 0, "a lower bound that is provably not negative", self.lower)] if counts_up is not False else []
+        ends += [(last, -1, "an upper bound that is provably at least -1", self.upper)] if counts_up is not True else []
+        for end, least, expected, value in ends:
+            if end is None or prover.less_equal(least, end) is not True:
+                raise VerifyException(
+                    f"'relax.for' op counts by a symbol, so expected {expected}, got {value.type}"
+                )  # C3

@@ -9,8 +9,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 
 from relax_dialect.inference import Inference
+from relax_dialect.ops.layouts import require_rank
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.base import Shape
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim

@@ -23,11 +23,10 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryAllocEffect, MemoryFreeEffect, MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.ops.callees import check_layouts
 from relax_dialect.ops.directives import Arguments, Message, NamedDims, TensorResult
-from relax_dialect.ops.prim_func import check_layouts
-from relax_dialect.scope import prover_at
+from relax_dialect.scope import find_function, prover_at
 from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType
-from relax_dialect.symbols import find_function
 from relax_dialect.traits import EffectsOfImpurity, MayBeImpure, OnlyReadsTensors
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, product

@@ -12,13 +12,13 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, var_operand_def, var_
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, number, numbers
+from relax_dialect.ops.layouts import require_rank
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
-from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.dot import ui8
+from tir_dialect.ops.vectors import ui8
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 """How many directions there are."""

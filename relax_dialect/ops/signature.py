@@ -17,9 +17,8 @@ from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import PrimType
+from tir_dialect.attributes import SymbolAttr, as_name_hint, parse_symbol, print_bounds
 from tir_dialect.dims import is_symbol_name
-from tir_dialect.name_hints import as_name_hint
-from tir_dialect.symbols import SymbolAttr, parse_symbol, print_bounds
 
 
 @dataclass(frozen=True)

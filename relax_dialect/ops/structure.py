@@ -38,17 +38,16 @@ from relax_dialect.ops.signature import (
     print_signature,
     signature_mismatch,
 )
-from relax_dialect.scope import BindsBlockSymbols, prover_at
+from relax_dialect.scope import BindsBlockSymbols, called_functions, prover_at
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
-from relax_dialect.symbols import called_functions
 from relax_dialect.traits import RunsWhenCalled
 from relax_dialect.verifiers import Violation, Violations, purity_violations, recursion_violations, unsolvable
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.symbols import SymbolAttr
 
 
 class _FuncCallable(CallableOpInterface):

@@ -1,12 +1,16 @@
-"""Tensors, scalars and opaque values that are known when the program is compiled."""
+"""Tensors, scalars and opaque values that are known when the program is compiled, and numbers as attributes of a
+dtype.
+"""
 
 from __future__ import annotations
 
 from abc import ABC
+from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
+    ArrayAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
@@ -15,7 +19,7 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def
 from xdsl.irdl.declarative_assembly_format import AttributeVariable, ParsingState, PrintingState
 from xdsl.parser import Parser
@@ -28,19 +32,56 @@ from relax_dialect.inference import Inference
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.directives import FollowingType, InferredTypes
 from relax_dialect.ops.fields import format_number, parse_number
-from relax_dialect.ops.numbers import number_attr, outside
-from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType
+from relax_dialect.ops.shapes import ShapeOp
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType
 from relax_dialect.traits import Evaluated
 from tir_dialect.attributes import DimAttr, parse_dim_expr
 from tir_dialect.dims import Dim, DimLike
-from tir_dialect.dtypes import from_numpy, is_dtype, is_unsigned
-from tir_dialect.elements import elements_of
+from tir_dialect.dtypes import from_numpy, is_bool, is_dtype, is_unsigned, range_in_i64, rounded
 from tir_dialect.ops.assembly_format import Directive, op_definition
 from tir_dialect.ops.directives import Text, TypeProperty
-from tir_dialect.weights import WeightAttr
+from tir_dialect.weights import WeightAttr, elements_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+I64_RANGE = (-(2**63), 2**63 - 1)
+"""What an integer of the run time may be: tvm-ffi has no others."""
+
+
+def integer_range(dtype: Attribute) -> tuple[int, int]:
+    """The least and the greatest scalar of an integer dtype; of `ui64` those that a signed integer of 64 bits holds."""
+    if is_bool(dtype):
+        return (0, 1)
+    low, high = range_in_i64(dtype) or I64_RANGE
+    return (low, I64_RANGE[1] if high is None else high)
+
+
+def number_attr(number: float, dtype: Attribute) -> IntegerAttr | FloatAttr:
+    """The number with a dtype, a float rounded to it; `ValueError` if the dtype has no such number."""
+    if isinstance(dtype, AnyFloat):
+        if not is_float_of(number, dtype):
+            raise ValueError(f"the number {number} is too large for {dtype}")
+        return FloatAttr(rounded(number, dtype), dtype)
+    if not isa(dtype, IntegerType) or isinstance(number, float):
+        raise ValueError(f"the number {number} is no {dtype}")
+    if is_dtype(dtype) and (limits := outside(number, dtype)) is not None:
+        raise ValueError(limits)
+    return IntegerAttr(int(number), dtype)  # A subclass of int would be what a program returns.
+
+
+def is_float_of(number: float, dtype: AnyFloat) -> bool:
+    """Whether a number, rounded to a floating-point dtype, is finite if it was."""
+    try:
+        return isfinite(rounded(number, dtype)) or not isfinite(number)
+    except OverflowError:
+        return False
+
+
+def outside(number: int, dtype: Attribute) -> str | None:
+    """What is wrong with a scalar of an integer dtype, or `None`."""
+    low, high = integer_range(dtype)
+    return None if low <= number <= high else f"expected {dtype} in the range {low} to {high}, got {number}"
 
 
 class ConstantValue(Directive):
@@ -304,3 +345,18 @@ class NullOp(OpaqueValue):
 
     def __init__(self) -> None:
         super().__init__(result_types=[ObjectType()])
+
+
+def materialize_constant(value: Attribute, info: Attribute) -> Operation | None:
+    """An op whose result is `value` and has the type `info`; `None` if there is none.
+
+    Dimensions become prims, lists of them shapes, and dense elements tensors.
+    """
+    op: Operation | None = None
+    if isinstance(value, DimAttr) and isinstance(info, PrimType):
+        op = PrimOp(value)
+    elif isa(value, ArrayAttr[DimAttr]) and isinstance(info, ShapeType):
+        op = ShapeOp([dim.data for dim in value])
+    elif isa(value, DenseIntOrFPElementsAttr) and isinstance(info, TensorType):
+        op = ConstantOp(value)
+    return op if op is not None and op.results[0].type == info else None

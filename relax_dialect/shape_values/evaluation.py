@@ -18,7 +18,7 @@ from relax_dialect.analysis.effects import may_be_written
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.scope import prover_at
-from relax_dialect.shape_values.elements import MOST_ELEMENTS, Elements, array_of
+from relax_dialect.shape_values.arithmetic import MOST_ELEMENTS, Elements, array_of
 from relax_dialect.shape_values.rules import RULES
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType

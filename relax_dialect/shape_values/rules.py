@@ -13,11 +13,10 @@ from xdsl.ir import Operation
 
 from relax_dialect.ops import binary as b
 from relax_dialect.ops import unary as u
-from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.binding import GuardOp, MatchCastOp
 from relax_dialect.ops.creation import ArangeOp, FilledLikeOp, FilledOp, FullLikeOp, FullOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.gather import GatherElementsOp, GatherNDOp
-from relax_dialect.ops.guard import GuardOp
 from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, taken_indices
 from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
 from relax_dialect.ops.manipulation import (
@@ -30,7 +29,6 @@ from relax_dialect.ops.manipulation import (
     SqueezeOp,
 )
 from relax_dialect.ops.reduction import MaxOp, MinOp, ProdOp, ReductionOp, SumOp
-from relax_dialect.ops.search import WhereOp
 from relax_dialect.ops.shapes import (
     ShapeGetOp,
     ShapeOfOp,
@@ -41,9 +39,18 @@ from relax_dialect.ops.shapes import (
     TupleGetOp,
     TupleOp,
 )
+from relax_dialect.ops.sorting import WhereOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
-from relax_dialect.shape_values.arithmetic import Arithmetic, is_true
-from relax_dialect.shape_values.elements import MOST_ELEMENTS, RULES, Elements, array_of, evaluates, static_shape
+from relax_dialect.shape_values.arithmetic import (
+    MOST_ELEMENTS,
+    RULES,
+    Arithmetic,
+    Elements,
+    array_of,
+    evaluates,
+    is_true,
+    static_shape,
+)
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, constant

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.struct_info.base import StructInfo, parse_struct_info
 from relax_dialect.struct_info.types import ObjectType
-from tir_dialect.symbols import SymbolAttr, parse_symbol, print_bounds
+from tir_dialect.attributes import SymbolAttr, parse_symbol, print_bounds
 
 
 def parse_symbol_declaration(parser: AttrParser) -> SymbolAttr:

@@ -29,8 +29,8 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import ShardingAttr
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols, iter_symbols, substitute
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import Bounds, Check, Dim, MatchError, Prover, Solution, solve, symbol
-from tir_dialect.symbols import SymbolAttr
 
 
 class Verdict(IntEnum):

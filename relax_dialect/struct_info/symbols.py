@@ -10,8 +10,8 @@ from xdsl.ir import Attribute
 from relax_dialect.struct_info.base import Shape, StructInfo, shape_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import Dim, symbol
-from tir_dialect.symbols import SymbolAttr
 
 StructInfoT = TypeVar("StructInfoT", bound=StructInfo)
 

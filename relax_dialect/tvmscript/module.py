@@ -10,8 +10,14 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
 from relax_dialect.ops.binding import MatchCastOp
-from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp, CallPurePackedOp
-from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
+from relax_dialect.ops.call_tir import (
+    CallDPSPackedOp,
+    CallPackedOp,
+    CallPurePackedOp,
+    CallTIRInplaceOp,
+    CallTIROp,
+    DestinationPassing,
+)
 from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.control_flow import IfOp
 from relax_dialect.ops.dataflow import DataflowOp
@@ -27,11 +33,9 @@ from relax_dialect.tvmscript.operators import FIRST_OF, operator_text
 from relax_dialect.tvmscript.types import float_text, quoted, type_text
 from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.tvmscript.errors import refuse
 from tir_dialect.tvmscript.functions import HEAD, extents, function_lines
 from tir_dialect.tvmscript.functions import as_tvmscript as prim_funcs_as_tvmscript
-from tir_dialect.tvmscript.lines import Line, Suite, rendered
-from tir_dialect.tvmscript.text import Names, dim_text, dtype_text, python_name, tuple_of
+from tir_dialect.tvmscript.text import Line, Names, Suite, dim_text, dtype_text, python_name, refuse, rendered, tuple_of
 
 MOST_ELEMENTS = 4096
 """A constant with more of them is not written out."""

@@ -16,8 +16,7 @@ from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.types import PrimType, TensorType
 from relax_dialect.tvmscript.types import attribute_text
 from tir_dialect.attributes import DimAttr
-from tir_dialect.tvmscript.errors import refuse
-from tir_dialect.tvmscript.text import dtype_text
+from tir_dialect.tvmscript.text import dtype_text, refuse
 
 _OPERATORS: Mapping[str, str] = {
     (

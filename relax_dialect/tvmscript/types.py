@@ -15,8 +15,7 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dtypes import is_dtype
-from tir_dialect.tvmscript.errors import refuse
-from tir_dialect.tvmscript.text import dim_text, dtype_text, tuple_of
+from tir_dialect.tvmscript.text import dim_text, dtype_text, refuse, tuple_of
 
 
 def type_text(info: Attribute, op: Operation) -> str:

@@ -54,7 +54,7 @@ SUBJECTS = (
     "lowering/relax/rewrites/*.py",
     "lowering/relax/shapes/*.py",
     "lowering/tir/*.py",
-    "lowering/kernels/cpu/scan/*.py",
+    "lowering/kernels/cpu/scan.py",
     "lowering/kernels/cpu/reduce/*.py",
     "lowering/kernels/cpu/row/*.py",
     "relax_dialect/analysis/*.py",

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering import build
 from lowering.parsing import parse_module
 from lowering.relax.deferred.runtime import bindings
-from lowering.relax.functions.specialization import bind_symbols
+from lowering.relax.functions.bind_params import bind_symbols
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.ops.structure import FuncOp

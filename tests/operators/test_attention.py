@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relax_dialect.interpreter.contraction import einsum
+from relax_dialect.interpreter.operators import einsum
 from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, wide
 
 QKV = "%q: !relax.tensor<[b, s, h, d], {0}>, %k: !relax.tensor<[b, t, h, d], {0}>, %v: !relax.tensor<[b, t, h, e], {0}>"

@@ -5,7 +5,7 @@ import runpy
 from functools import cache
 from pathlib import Path
 
-from lowering.relax_to_tir.context import KERNELS, REWRITES
+from lowering.relax_to_tir.kernel import KERNELS, REWRITES
 from relax_dialect.index import OPERATORS as OPERATOR_FAMILIES
 from relax_dialect.interpreter.frame import RULES
 from relax_dialect.loading import FAMILIES, family_ops

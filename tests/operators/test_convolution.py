@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relax_dialect.interpreter.contraction import einsum
+from relax_dialect.interpreter.operators import einsum
 from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, wide
 
 

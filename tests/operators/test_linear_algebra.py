@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from relax_dialect.interpreter.contraction import einsum
+from relax_dialect.interpreter.operators import einsum
 from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, wide
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tvm_ffi
 
-from relax_dialect.ops.philox import philox
+from relax_dialect.ops.creation import philox
 from tests.operators.support import DTYPES, MODES, Programs, Tolerance
 
 SEED, SHAPE = "%seed: !relax.prim<i64>", "%s: !relax.shape<[n, 3]>"

@@ -19,7 +19,7 @@ from lowering.parsing import parse_module
 from tests.support.programs import as_plain
 from tests.support.rules import each
 from vm_dialect import Executable, VirtualMachine, load_library
-from vm_dialect.values import to_value
+from vm_dialect.tensors import to_value
 
 DTYPES = {
     "f32": np.float32,

@@ -16,7 +16,7 @@ from lowering.context import make_context
 from lowering.parsing import parse_module
 from lowering.pipelines import PipelinePass, RelaxToLLVMPass, RelaxToLLVMPlainPass
 from lowering.registry import PASSES, load_pass
-from lowering.vm_to_llvm.lowered_modules import module_info
+from lowering.vm_to_llvm.objects import module_info
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op
 from relax_dialect.frontend.onnx import import_model

@@ -22,8 +22,7 @@ from tests.support.narrow import INTEGERS, NARROW, SMALL_FLOATS, Array, converte
 from tests.support.programs import EXACT, MODES, run_everywhere, runner
 from tir_dialect import te
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
-from vm_dialect.tensors import from_numpy, to_numpy
-from vm_dialect.values import to_value
+from vm_dialect.tensors import from_numpy, to_numpy, to_value
 
 pytestmark = pytest.mark.sampled(2)
 

@@ -9,8 +9,7 @@ from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder, op, tensor
 from relax_dialect.interpreter import run as interpret
 from relax_dialect.ops.values import ConstantOp
-from tir_dialect.elements import MOST_IN_TEXT, dense_array, elements_of, tensor_attr
-from tir_dialect.weights import Weight, WeightAttr
+from tir_dialect.weights import MOST_IN_TEXT, Weight, WeightAttr, dense_array, elements_of, tensor_attr
 from vm_dialect import VirtualMachine
 
 RNG = np.random.default_rng(3)

@@ -68,7 +68,7 @@ def test_a_name_that_no_op_has():
 def test_rules_are_in_the_file_of_the_family(order: str):
     """A rule in another file would be found or not, depending on what was loaded before."""
     script = f"""
-from lowering.relax_to_tir.context import KERNELS, REWRITES, SIZES
+from lowering.relax_to_tir.kernel import KERNELS, REWRITES, SIZES
 from relax_dialect.loading import FAMILIES
 from relax_dialect.interpreter.frame import ENDINGS, RULES
 from relax_dialect.loading import OpClasses

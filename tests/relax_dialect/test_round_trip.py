@@ -25,8 +25,8 @@ from relax_dialect.ops.unary import ExpOp
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType, TensorType
 from tests.support.struct_info import SYMBOLS, context, shapes
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import symbol
-from tir_dialect.symbols import SymbolAttr
 
 Make = Callable[[SSAValue, SSAValue], Operation]
 

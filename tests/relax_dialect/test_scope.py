@@ -11,8 +11,16 @@ from xdsl.parser import Parser
 
 from relax_dialect.dialect import Relax
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.scope import block_symbols_used, bounds_at, prover_at, symbols_used, symbols_witnessed
-from relax_dialect.symbols import called_functions, enclosing_module, find_function
+from relax_dialect.scope import (
+    block_symbols_used,
+    bounds_at,
+    called_functions,
+    enclosing_module,
+    find_function,
+    prover_at,
+    symbols_used,
+    symbols_witnessed,
+)
 from relax_dialect.traits import impurity_of
 from tir_dialect.dialect import TIR
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import Expr, op
-from relax_dialect.builder.types import as_dtype
+from relax_dialect.builder.emitter import as_dtype
 from relax_dialect.ops.effects import AssertOp
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tests.strategies.relax_functions import halve

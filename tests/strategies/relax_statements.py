@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from relax_dialect.builder import Expr, op
-from relax_dialect.builder.types import as_dtype
+from relax_dialect.builder.emitter import as_dtype
 from relax_dialect.struct_info.types import ObjectType, TensorType
 from tests.strategies.relax_functions import COPY, SAME, fill_and_copy, halve, two_results
 from tests.strategies.relax_values import Item, Spec, Tensor, Tuple, Values

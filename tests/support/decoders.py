@@ -13,8 +13,7 @@ from gguf import GGMLQuantizationType as Kind
 from relax_dialect.frontend.gguf.file import GGUFFile
 from relax_dialect.frontend.gguf.models import model_of
 from relax_dialect.nn.config import PAGE, DecoderConfig, ExpertsConfig
-from relax_dialect.nn.decoder import Decoder
-from relax_dialect.nn.decoder_program import DecoderProgram
+from relax_dialect.nn.decoder import Decoder, DecoderProgram
 from tir_dialect.block_arrays import BlockArray
 from tir_dialect.dtypes import numpy_dtype
 

@@ -59,7 +59,7 @@ def _too_long() -> None:
 def _calls(module):
     """A call of each public function whose arguments can be drawn, with what the interpreter gives."""
 
-    from lowering.compiler.drawn_inputs import CannotDraw, Draw, symbol_values
+    from lowering.compiler.validation import CannotDraw, Draw, symbol_values
     from relax_dialect.interpreter import run
     from relax_dialect.ops.structure import FuncOp
     from vm_dialect.tensors import from_numpy, to_numpy

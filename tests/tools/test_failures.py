@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from xdsl_relax.cli.failures import run_tool
+from xdsl_relax.cli.diagnostics import run_tool
 
 ROOT = Path(__file__).parents[2]
 MODULE = "relax.func @f[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {\n  relax.return %x\n}\n"

@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from lowering.diagnostics import fail
 from lowering.registry import PASSES
-from xdsl_relax.cli.failures import run_tool
+from xdsl_relax.cli.diagnostics import run_tool
 from xdsl_relax.cli.relax_opt import RelaxOptMain, main
 
 TEXT = """\

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tvm_ffi
 
-from xdsl_relax.cli.failures import ToolError
+from xdsl_relax.cli.diagnostics import ToolError
 from xdsl_relax.cli.values import (
     NamedValue,
     as_argument,

@@ -14,7 +14,7 @@ from vm_dialect.dialect import VM
 from vm_dialect.dtypes import ELEMENT_TYPES, element_type
 from vm_dialect.integers import GREATEST, INT_FUNCTIONS, LEAST, fits_int64
 from vm_dialect.ops.base import BuiltinOp
-from vm_dialect.ops.integers import IntKind, IntOp
+from vm_dialect.ops.values import IntKind, IntOp
 from vm_dialect.tensors import from_numpy, new_tensor, to_numpy
 
 

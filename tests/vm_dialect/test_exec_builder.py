@@ -10,7 +10,7 @@ import tvm_ffi
 from tests.vm_dialect.programs import Run
 from vm_dialect import ExecBuilder, VirtualMachine
 from vm_dialect.dtypes import element_type
-from vm_dialect.executable.instructions import Call, OperandKind
+from vm_dialect.executable.model import Call, OperandKind
 
 
 def test_execute(ib: ExecBuilder, run: Run):

@@ -9,8 +9,7 @@ import tvm_ffi
 from tests.vm_dialect.programs import factorial, sum_loop
 from vm_dialect import ExecBuilder, Executable, VirtualMachine
 from vm_dialect.executable import FunctionInfo, FunctionKind, Metadata
-from vm_dialect.executable.constants import Constant
-from vm_dialect.executable.instructions import VOID, Call, Goto, If, Operand, OperandKind, Ret
+from vm_dialect.executable.model import VOID, Call, Constant, Goto, If, Operand, OperandKind, Ret
 from vm_dialect.tensors import to_numpy
 
 

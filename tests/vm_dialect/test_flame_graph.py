@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from vm_dialect.flame_graph import frames_of, levels_of, page
+from vm_dialect.profiler import frames_of, levels_of, page
 
 CALLS = [
     ("/encoder/layer.0/MatMul", "matmul", 600, 2),

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vm_dialect.executable.instructions import (
+from vm_dialect.executable.model import (
     IMMEDIATE_MAX,
     IMMEDIATE_MIN,
     STATE,

@@ -13,9 +13,9 @@ from tests.vm_dialect.programs import Run, depth, factorial, sum_loop
 from vm_dialect import ExecBuilder, Executable, VirtualMachine
 from vm_dialect.executable import FunctionKind
 from vm_dialect.loading import LoadedCode
-from vm_dialect.observers import Decision
 from vm_dialect.program import Site
 from vm_dialect.tensors import to_numpy
+from vm_dialect.thread import Decision
 
 
 def counting(ib: ExecBuilder) -> None:

@@ -14,9 +14,8 @@ from vm_dialect import VirtualMachine
 from vm_dialect.codegen import emit_executable
 from vm_dialect.integers import INT_FUNCTIONS
 from vm_dialect.ops.checks import CheckIntOp
-from vm_dialect.ops.constants import ConstOp
-from vm_dialect.ops.integers import IntOp
 from vm_dialect.ops.structure import FuncOp, GotoOp, IfOp, ReturnOp
+from vm_dialect.ops.values import ConstOp, IntOp
 from vm_dialect.types import I64, OBJECT
 
 ARITHMETIC = ("add", "sub", "mul", "min", "max", "broadcast")

@@ -249,7 +249,7 @@ def test_a_wrong_kind_is_a_type_error_when_it_shows(ib: ExecBuilder):
 
 def test_registers_are_written_before_they_are_read(everything: Executable):
     from vm_dialect.executable import FunctionInfo, FunctionKind
-    from vm_dialect.executable.instructions import Goto, If, Operand, OperandKind, Ret
+    from vm_dialect.executable.model import Goto, If, Operand, OperandKind, Ret
 
     register = Operand(OperandKind.REGISTER, 1)
     info = FunctionInfo(FunctionKind.BYTECODE, "main", ("n",), True, 0, 1, 2)

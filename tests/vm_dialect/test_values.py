@@ -7,8 +7,7 @@ import tvm_ffi
 
 from vm_dialect.dtypes import ELEMENT_TYPES, element_type
 from vm_dialect.messages import KINDS, kind_name
-from vm_dialect.tensors import from_numpy, new_tensor, numpy_dtype, tensor_at, to_numpy, view
-from vm_dialect.values import kind_of, to_value
+from vm_dialect.tensors import from_numpy, kind_of, new_tensor, numpy_dtype, tensor_at, to_numpy, to_value, view
 
 
 @pytest.mark.parametrize("name", ELEMENT_TYPES)

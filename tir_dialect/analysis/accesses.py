@@ -8,8 +8,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import FileLineColLoc, IndexType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tir_dialect.analysis.extremes import extremes
-from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.index_space import IndexSpace, extremes
 from tir_dialect.analysis.structure import block_of, loop_of
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
@@ -17,8 +16,7 @@ from tir_dialect.ops.control_flow import IfOp, WhileOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.ops.view import ViewOp
+from tir_dialect.ops.regions import MatchBufferOp, ViewOp
 
 ZERO = constant(0)
 ONE = constant(1)

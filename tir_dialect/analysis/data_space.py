@@ -1,22 +1,24 @@
-"""An index space in which integers from memory are symbols, too."""
+"""An index space in which integers from memory are symbols, too; and which integers come from memory, scalar
+arguments or calls.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 from typing_extensions import override
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.structure import has_no_effects, root_buffer
+from tir_dialect.analysis.structure import block_of, has_no_effects, loop_of, root_buffer
 from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.memory import StoreOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp
 
 WIDE = 64
@@ -156,3 +158,37 @@ def _changing(func: PrimFuncOp) -> set[SSAValue]:
         elif isinstance(op, MemoryAtOp):
             found.add(op.view)
     return found
+
+
+class DataSources:
+    """Classifies integers; sizes, loop variables and what is computed from them are no data. Memoised."""
+
+    def __init__(self) -> None:
+        self._known: dict[SSAValue, bool] = {}
+
+    def is_data(self, value: SSAValue) -> bool:
+        """Whether a value depends on anything but sizes and loop variables."""
+        pending = [value]
+        while pending:
+            sources = _sources(pending[-1])
+            missing = [source for source in sources or () if source not in self._known]
+            if missing:
+                pending += missing
+                continue
+            current = pending.pop()
+            self._known[current] = sources is None or any(self._known[source] for source in sources)
+        return self._known[value]
+
+
+def _sources(value: SSAValue) -> Sequence[SSAValue] | None:
+    """What a value is computed from; `None` for data."""
+    owner = value.owner
+    if isinstance(owner, Operation):
+        return None if isinstance(owner, LoadOp) or owner.regions or not has_no_effects(owner) else owner.operands
+    assert isinstance(value, BlockArgument)
+    loop, block, func = loop_of(value), block_of(value), owner.parent_op()
+    if block is not None:
+        return (block.bindings[value.index],)
+    if loop is not None:
+        return (loop.upper,) if loop.lower is None else (loop.lower, loop.upper)
+    return () if isinstance(func, PrimFuncOp) and value.index < len(func.symbols) else None

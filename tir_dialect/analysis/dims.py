@@ -1,8 +1,11 @@
-"""Recovery of dimensions from SSA values."""
+"""Recovery of dimensions from SSA values, and symbols that are a stride or the offset of a parameter, and in no
+shape.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from xdsl.dialects import arith
@@ -24,6 +27,7 @@ from tir_dialect.dims import (
 )
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.scalars import DimOp
+from tir_dialect.types import BufferType
 
 Leaf: TypeAlias = Callable[[SSAValue], Dim | None]
 """What the evaluator asks about values that it cannot look into."""
@@ -171,3 +175,25 @@ def _symbol_of(argument: BlockArgument) -> Dim | None:
 
 def _constant(op: arith.ConstantOp) -> Dim | None:
     return constant(op.value.value.data) if isinstance(op.value, IntegerAttr) and _is_wide(op.result.type) else None
+
+
+@dataclass(frozen=True)
+class LayoutSymbol:
+    """A symbol, and the first parameter whose stride along an axis it is, or whose offset (`axis` is `None`)."""
+
+    name: str
+    param: int
+    axis: int | None
+
+
+def layout_symbols(params: Sequence[Attribute]) -> list[LayoutSymbol]:
+    """The symbols of layouts alone among the types of parameters, each once."""
+    buffers = [(number, type_) for number, type_ in enumerate(params) if isinstance(type_, BufferType)]
+    taken = {name for _, buffer in buffers for dim in buffer.shape for name in dim.symbols}
+    found: list[LayoutSymbol] = []
+    for number, buffer in buffers:
+        for axis, dim in [*enumerate(buffer.strides), (None, buffer.offset)]:
+            if (name := dim.as_symbol) is not None and name not in taken:
+                found.append(LayoutSymbol(name, number, axis))
+                taken.add(name)
+    return found

@@ -1,29 +1,33 @@
-"""Verification of functions as a whole: their symbols, accesses and parallel loops.
+"""Verification of functions as a whole: their symbols, accesses and parallel loops, the blocks in them, and the regions
+that blocks declare.
 
 A data race is a store of several iterations of a parallel loop to the same element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.analysis.accesses import index_of, name_of, wrong_access
-from tir_dialect.analysis.dependence import Dependence
+from tir_dialect.analysis.accesses import Reach, index_of, leaves, name_of, unconditional, widths, wrong_access
+from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import ancestors, is_inside, ops_in, root_buffer, view_offsets
 from tir_dialect.dims import Dim
-from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.blocks import BlockIterator, BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp, WhileOp
+from tir_dialect.ops.effects import VERIFIERS
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.memory import StoreOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.ops.scalars import DimOp
-from tir_dialect.ops.verifiers import VERIFIERS
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
 
@@ -155,3 +159,219 @@ def verify_prim_func(func: PrimFuncOp) -> None:
         raise VerifyException(f"'tir.prim_func' op has {wrong}")  # C6
     if (race := race_of_parallel_loop(func)) is not None:
         raise VerifyException(f"'tir.prim_func' op has {race}")  # C7
+
+
+def undeclared_access(block: BlockOp) -> str | None:
+    """An access of `block` that its declarations do not allow: which one, and why; `None` if none can be shown.
+
+    A buffer that is not declared counts everywhere; what the block writes it may read, too, and what computes indices
+    need not be declared. An index counts only where the access is unconditional, and where its buffer is declared once.
+    """
+    for kind, access in ((ReadsOp, LoadOp), (WritesOp, StoreOp)):
+        declared = [op for op in block.body.block.ops if isinstance(op, kind)]
+        if declared:
+            found = _undeclared_buffer(block, declared, access) or _undeclared_index(block, declared, access)
+            if found is not None:
+                return found
+    return None
+
+
+def _undeclared_buffer(block: BlockOp, declared: Sequence[RegionOp], kind: type[LoadOp | StoreOp]) -> str | None:
+    accesses = [op for op in ops_in(block.body) if isinstance(op, LoadOp | StoreOp)]
+    known = {root_buffer(op.buffer) for op in declared}
+    if kind is LoadOp:
+        known |= {root_buffer(op.buffer) for op in accesses if isinstance(op, StoreOp)}
+    computing = _index_computations(block)
+    for op in accesses:
+        root = root_buffer(op.buffer)
+        if isinstance(op, kind) and op not in computing and root not in known and not is_inside(root, block):
+            return f"a '{op.name}' of {name_of(root)}, which it does not declare{index_of(op)}"
+    return None
+
+
+def _index_computations(block: BlockOp) -> set[Operation]:
+    """The ops that compute indices of accesses, and ends of regions."""
+    pending = [index.owner for op in ops_in(block.body) for index in _indices(op)]
+    found: set[Operation] = set()
+    while pending:
+        op = pending.pop()
+        if isinstance(op, Operation) and op not in found:
+            found.add(op)
+            pending += [operand.owner for operand in op.operands]
+    return found
+
+
+def _indices(op: Operation) -> Sequence[SSAValue]:
+    match op:
+        case LoadOp() | StoreOp():
+            return op.indices
+        case RegionOp():
+            return (*op.lower, *op.upper)
+        case _:
+            return ()
+
+
+def _undeclared_index(block: BlockOp, declared: Sequence[RegionOp], kind: type[LoadOp | StoreOp]) -> str | None:
+    buffers = [op.buffer for op in declared]
+    regions = {op.buffer: op for op in declared if buffers.count(op.buffer) == 1}
+    if not regions:
+        return None
+    space = IndexSpace(block)
+    for op, loops in _unconditional_in(space, block):
+        if isinstance(op, kind) and op.mask is None and op.buffer in regions:
+            for axis, reach in enumerate(_reaches(space, op, regions[op.buffer])):
+                found = None if reach is None else leaves(space, reach, loops)
+                if found is not None:
+                    return f"a '{op.name}' whose index {axis} of {name_of(op.buffer)} {found}{index_of(op)}"
+    return None
+
+
+def _unconditional_in(space: IndexSpace, block: BlockOp) -> Iterator[tuple[Operation, tuple[ForOp, ...]]]:
+    for op in block.body.block.ops:
+        yield op, ()
+        yield from unconditional(space, op, ())
+
+
+def _reaches(space: IndexSpace, op: LoadOp | StoreOp, region: RegionOp) -> Iterator[Reach | None]:
+    """What an access touches of what it may, by dimension."""
+    for index, width, axis in zip(op.indices, widths(op), region.axes, strict=False):
+        first = space.dim_of(axis.lower)
+        end = first if axis.upper is None else space.dim_of(axis.upper)
+        if first is None or end is None:
+            yield None
+        else:
+            yield Reach(index, width, end + 1 if axis.upper is None else end, first)
+
+
+@VERIFIERS.attach("tir.match_buffer")
+def verify_lengths(view: MatchBufferOp) -> None:
+    """Raises `VerifyException` if the length of a range provably differs from the extent of the view."""
+    space = IndexSpace(view)
+    for dimension, axis, extent in ranges(view):
+        first, end = space.dim_of(axis.lower), space.dim_of(axis.upper)
+        if first is not None and end is not None and space.prover.equal(end - first, extent) is False:
+            raise VerifyException(
+                f"'tir.match_buffer' op expected {end - first} elements in dimension {dimension} of "
+                f"{name_of(view.buffer)}, got {extent}"
+            )  # C4
+
+
+class Range(NamedTuple):
+    """The ends of a range, as values."""
+
+    lower: SSAValue
+    upper: SSAValue
+
+
+def ranges(view: MatchBufferOp) -> Iterator[tuple[int, Range, Dim]]:
+    """The ranges of a view: the dimension of the buffer, the ends, and how long the view says that it is."""
+    extents = iter(view.view_type.shape)
+    for dimension, axis in enumerate(view.axes):
+        if axis.upper is not None:
+            yield dimension, Range(axis.lower, axis.upper), next(extents)
+
+
+def is_as_long(space: IndexSpace, part: Range, extent: Dim) -> bool:
+    """Whether the length of a range is provably `extent`."""
+    first, end = space.dim_of(part.lower), space.dim_of(part.upper)
+    return first is not None and end is not None and space.prover.equal(end - first, extent) is True
+
+
+@VERIFIERS.attach("tir.block")
+def verify_block(block: BlockOp) -> None:
+    """Raises `VerifyException` if the body of `block` disagrees with its iterators."""
+    _verify_uses_of_loops(block)
+    for _, message in _misuses(block):
+        raise VerifyException(message)  # C4
+    if (wrong := undeclared_access(block)) is not None:
+        raise VerifyException(f"{_describe_block(block)} has {wrong}")  # C5
+
+
+def _verify_uses_of_loops(block: BlockOp) -> None:
+    dependence = Dependence(is_loop_variable, through_bindings=False)
+    for value in _values_from_outside(block):
+        variables = dependence.of(value)
+        if variables:
+            name = min(map(_name, variables))
+            raise VerifyException(
+                f"{_describe_block(block)} uses the loop variable {name}, expected an iterator for it"
+            )  # C3
+
+
+def _values_from_outside(block: BlockOp) -> Iterator[SSAValue]:
+    """The values that the body of `block` uses but does not define."""
+    seen: set[SSAValue] = set()
+    for op in block.body.walk():
+        for operand in op.operands:
+            if operand not in seen:
+                seen.add(operand)
+                if not is_inside(operand, block):
+                    yield operand
+
+
+def misused_iterators(block: BlockOp) -> set[SSAValue]:
+    """The spatial iterators missing in the indices of a store, and the reduce iterators that occur in one.
+
+    Conditions around a store are not trusted to choose one value of a missing iterator.
+    """
+    return {value for value, _ in _misuses(block, conditions=False)}
+
+
+def _misuses(block: BlockOp, *, conditions: bool = True) -> Iterator[tuple[SSAValue, str]]:
+    """The iterators that stores do not use as their kinds say, each with what is wrong.
+
+    With `conditions`, an iterator in a condition around a store counts as one in its indices.
+    """
+    iterators = [iterator for iterator in block.iterators if not _is_unit(iterator)]
+    spatial = [iterator.value for iterator in iterators if iterator.kind is IteratorKind.SPATIAL]
+    reduce = [iterator.value for iterator in iterators if iterator.kind is IteratorKind.REDUCE]
+    if not spatial and not reduce:
+        return
+    stores = [op for op in block.body.walk() if isinstance(op, StoreOp)]
+    written = {root_buffer(store.buffer) for store in stores}
+    every = [iterator.value for iterator in iterators]
+
+    def loaded_from(load: LoadOp) -> Iterable[SSAValue]:
+        return every if root_buffer(load.buffer) in written else load.operands
+
+    any_use = Dependence(lambda argument: argument in every, loads=loaded_from)
+    direct_use = Dependence(lambda argument: argument in every, loads=lambda load: ())
+    for store in stores:
+        if is_inside(root_buffer(store.buffer), block):
+            continue
+        indices = [*store.indices, *view_offsets(store.buffer)]
+        deciding = any_use.of_all([*indices, *(_conditions(store, block) if conditions else ())])
+        for value in spatial:
+            if value not in deciding:
+                yield value, f"{_stores(block, store)} without its spatial iterator {_name(value)}"
+        for value in reduce:
+            if value in direct_use.of_all(indices):
+                yield value, f"{_stores(block, store)} with its reduce iterator {_name(value)}"
+
+
+def _conditions(store: StoreOp, block: BlockOp) -> Iterator[SSAValue]:
+    """The conditions in a block that a store is under, which may hold for one instance alone."""
+    for op in ancestors(store):
+        if op is block:
+            return
+        condition = op.condition if isinstance(op, IfOp | BlockOp) else None
+        if condition is not None:
+            yield condition
+
+
+def _is_unit(iterator: BlockIterator) -> bool:
+    """Whether an iterator has at most one value."""
+    extent = dim_of(iterator.extent)
+    return extent is not None and extent.constant_value in (0, 1)
+
+
+def _stores(block: BlockOp, store: StoreOp) -> str:
+    return f"{_describe_block(block)} stores to {_name(store.buffer)} at indices"
+
+
+def _describe_block(block: BlockOp) -> str:
+    return f"'tir.block' op \"{block.block_name.data}\""
+
+
+def _name(value: SSAValue) -> str:
+    return f"%{value.name_hint}" if value.name_hint else "without a name"

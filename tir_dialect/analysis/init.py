@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from tir_dialect.analysis.conditions import facts
-from tir_dialect.analysis.dependence import Dependence, is_variable
-from tir_dialect.analysis.determination import Axis, determine, has_constant_factors
+from tir_dialect.analysis.dependence import Axis, Dependence, determine, has_constant_factors, is_variable
 from tir_dialect.analysis.dims import DimEvaluator, dim_of
 from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.size_conditions import facts
 from tir_dialect.analysis.structure import (
     enclosing_func,
     enclosing_loops,
@@ -25,7 +24,7 @@ from tir_dialect.dims import Bounds, Dim, DimLike, FloorDivAtom, Prover, SymbolA
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.view import BufferViewOp
+from tir_dialect.ops.regions import BufferViewOp
 from tir_dialect.types import BufferType, IteratorKind
 
 

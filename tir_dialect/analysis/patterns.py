@@ -2,6 +2,9 @@
 
 The kinds are those of Apache TVM (`include/tvm/relax/op_attr_types.h`), and so is the order: what is fused from two
 functions is at least as hard as the harder one.
+
+Interpreter and generated code compute the quotient as one function of `u`. The sum itself overflows where the quotient
+is a denormal number.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, VectorType, f32, f64
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tir_dialect.analysis.dependence import Dependence
@@ -23,8 +27,8 @@ from tir_dialect.ops.control_flow import WhileOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.regions import BufferViewOp
 from tir_dialect.ops.scalars import AssertOp
-from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.types import IteratorKind
 
 
@@ -213,3 +217,27 @@ def _through_casts(value: SSAValue) -> object:
     while isinstance(owner, _CASTS):
         owner = owner.input.owner
     return owner
+
+
+def exponent_of_sigmoid(op: Operation) -> SSAValue | None:
+    """The `u` of an op that computes `1 / (1 + e**u)` of f32 or f64; `None` for any other op."""
+    # The class itself, which has no subclasses: this is asked for every op.
+    if type(op) is not arith.DivfOp or not _is_one(op.lhs):
+        return None
+    kind = op.result.type.element_type if isinstance(op.result.type, VectorType) else op.result.type
+    power = power_in_sum(op.rhs) if kind in (f32, f64) else None
+    return None if power is None else power.operand
+
+
+def power_in_sum(value: SSAValue) -> math.ExpOp | None:
+    """The power of a sum `1 + e**u`; `None` for any other value."""
+    if not isinstance(value.owner, arith.AddfOp):
+        return None
+    lhs, rhs = value.owner.operands
+    power = rhs if _is_one(lhs) else lhs
+    return power.owner if isinstance(power.owner, math.ExpOp) and (_is_one(lhs) or _is_one(rhs)) else None
+
+
+def _is_one(value: SSAValue) -> bool:
+    constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    return isinstance(constant, FloatAttr) and constant.value.data == 1.0

@@ -9,16 +9,14 @@ from xdsl.dialects.builtin import IndexType, VectorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from tir_dialect.analysis.extremes import extremes
-from tir_dialect.analysis.index_space import IndexSpace, Variable
+from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
 from tir_dialect.analysis.structure import is_inside
 from tir_dialect.dims import Dim, constant, maximum, minimum
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
-from tir_dialect.ops.view import BufferViewOp
+from tir_dialect.ops.regions import BufferViewOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.types import BufferType
 
 

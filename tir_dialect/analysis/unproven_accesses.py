@@ -13,11 +13,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from tir_dialect.analysis.accesses import ONE, Reach, name_of, reaches, runs_over, widths
-from tir_dialect.analysis.conditions import facts
 from tir_dialect.analysis.data_space import WIDE, DataSpace
-from tir_dialect.analysis.extremes import extremes
-from tir_dialect.analysis.index_space import Variable
-from tir_dialect.analysis.size_conditions import SizeCondition
+from tir_dialect.analysis.index_space import Variable, extremes
+from tir_dialect.analysis.size_conditions import SizeCondition, facts
 from tir_dialect.analysis.structure import loop_of
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp, InitOp

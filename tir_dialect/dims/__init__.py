@@ -1,7 +1,19 @@
 """Symbolic dimensions: canonical integer expressions, their bounds, a prover and a solver. Plain values, no IR."""
 
 from tir_dialect.dims.bounds import Bounds, Ends
-from tir_dialect.dims.division import FloorDivAtom, ModAtom, ceildiv, floordiv, mod
+from tir_dialect.dims.division import (
+    BroadcastAtom,
+    FloorDivAtom,
+    MaxAtom,
+    MinAtom,
+    ModAtom,
+    broadcast,
+    ceildiv,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+)
 from tir_dialect.dims.expr import (
     Atom,
     Dim,
@@ -20,7 +32,6 @@ from tir_dialect.dims.expr import (
     to_dim,
     total,
 )
-from tir_dialect.dims.lattice import BroadcastAtom, MaxAtom, MinAtom, broadcast, maximum, minimum
 from tir_dialect.dims.prover import Prover
 from tir_dialect.dims.solver import Check, CheckKind, MatchError, Solution, determined, match, solve
 from tir_dialect.dims.text import DimSyntaxError, is_symbol_name

@@ -7,10 +7,9 @@ from typing import TypeAlias
 from zlib import crc32
 
 from tir_dialect.dims import intervals
-from tir_dialect.dims.division import FloorDivAtom, ModAtom
+from tir_dialect.dims.division import BroadcastAtom, FloorDivAtom, MaxAtom, MinAtom, ModAtom
 from tir_dialect.dims.expr import Atom, Dim, DimLike, SymbolAtom, to_dim
 from tir_dialect.dims.intervals import INF, Interval
-from tir_dialect.dims.lattice import BroadcastAtom, MaxAtom, MinAtom
 
 End: TypeAlias = int | Dim | None
 """One end of an interval, inclusive: an integer, an expression over other symbols, or None for no bound."""

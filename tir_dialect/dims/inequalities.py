@@ -19,7 +19,17 @@ from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 from tir_dialect.dims.bounds import Bounds, Ranges
-from tir_dialect.dims.division import FloorDivAtom, ModAtom, coefficient_gcd, divide, divide_terms, floordiv
+from tir_dialect.dims.division import (
+    BroadcastAtom,
+    FloorDivAtom,
+    MaxAtom,
+    MinAtom,
+    ModAtom,
+    coefficient_gcd,
+    divide,
+    divide_terms,
+    floordiv,
+)
 from tir_dialect.dims.expr import (
     Atom,
     Dim,
@@ -35,7 +45,6 @@ from tir_dialect.dims.expr import (
     scale,
 )
 from tir_dialect.dims.intervals import INF, End, Interval, plus, times
-from tir_dialect.dims.lattice import BroadcastAtom, MaxAtom, MinAtom
 
 BUDGET = 6000
 """Effort of one search, in terms looked at; when it is used up, interval arithmetic answers."""

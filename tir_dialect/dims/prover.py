@@ -17,19 +17,24 @@ from math import prod
 
 from tir_dialect.dims.bounds import Bounds, Ranges, Samples
 from tir_dialect.dims.division import (
+    BroadcastAtom,
     DivisionAtom,
     FloorDivAtom,
+    MaxAtom,
+    MinAtom,
     Range,
+    broadcast,
     coefficient_gcd,
     divide,
     floordiv_by_constant,
+    maximum,
+    minimum,
     mod,
     mod_by_constant,
 )
 from tir_dialect.dims.expr import FUNCTIONS, Atom, Dim, DimLike, SymbolAtom, as_dim, from_atom, rewrite, to_dim
 from tir_dialect.dims.inequalities import LowerBoundSearch, open_moduli
 from tir_dialect.dims.intervals import INF, End
-from tir_dialect.dims.lattice import BroadcastAtom, MaxAtom, MinAtom, broadcast, maximum, minimum
 
 MAX_RESIDUES = 2048
 """Most combinations of residues that are looked at."""

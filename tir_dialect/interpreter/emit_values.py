@@ -13,20 +13,16 @@ from xdsl.dialects.vector import CombiningKindFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from tir_dialect.analysis.sigmoid import exponent_of_sigmoid
+from tir_dialect.analysis.patterns import exponent_of_sigmoid
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter import numerics
 from tir_dialect.interpreter.emitter import Emitter, Rule
 from tir_dialect.interpreter.errors import UnsupportedOpError
-from tir_dialect.interpreter.numerics import SIGMOID
-from tir_dialect.interpreter.widths import bits_of, holds_integers, numpy_type, scalar_value
-from tir_dialect.ops.convert import ConvertOp
-from tir_dialect.ops.dot import DotOp
-from tir_dialect.ops.lookup import LookupOp
+from tir_dialect.interpreter.numerics import SIGMOID, bits_of, holds_integers, numpy_type, scalar_value
+from tir_dialect.ops.arithmetic import ConvertOp, GreaterOp
 from tir_dialect.ops.memory import lanes_of
-from tir_dialect.ops.relaxed_float import GreaterOp
 from tir_dialect.ops.scalars import DimOp, RampOp
-from tir_dialect.ops.vectors import CompareOp, FirstLaneOp, SelectOp
+from tir_dialect.ops.vectors import CompareOp, DotOp, FirstLaneOp, LookupOp, SelectOp
 
 Expression: TypeAlias = Callable[[Operation, Sequence[str]], str]
 """From an op and the names of its operands to the text of its value."""

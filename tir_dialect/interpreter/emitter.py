@@ -14,19 +14,17 @@ import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 from tir_dialect import dtypes
-from tir_dialect.analysis.data_sources import DataSources
+from tir_dialect.analysis.data_space import DataSources
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.analysis.init import InitPlacement, init_placement
 from tir_dialect.analysis.size_conditions import first_effect, size_conditions
 from tir_dialect.dims import Atom, BroadcastAtom, Dim, FloorDivAtom, MaxAtom, MinAtom, ModAtom, SymbolAtom
-from tir_dialect.dims.lattice import broadcast_extents
-from tir_dialect.interpreter import lanes, numerics
+from tir_dialect.dims.division import broadcast_extents
+from tir_dialect.interpreter import numerics
 from tir_dialect.interpreter.errors import OutOfRangeError, UnsupportedOpError, fail_access
-from tir_dialect.interpreter.raw_memory import address_of, memory_at
-from tir_dialect.interpreter.widths import holds_integers
+from tir_dialect.interpreter.numerics import address_of, holds_integers, memory_at
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.boxed_calls import CallBoxedOp
-from tir_dialect.ops.calls import CallOp, ForeignCallOp
+from tir_dialect.ops.calls import CallBoxedOp, CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.scalars import DEFAULT_ERROR
@@ -161,10 +159,10 @@ NAMESPACE: dict[str, Any] = {
     "fused_multiply_add": numerics.fused_multiply_add,
     "integer_power": numerics.integer_power,
     "integer_to_float": numerics.integer_to_float,
-    "load_vector": lanes.load_vector,
-    "map_lanes": lanes.map_lanes,
+    "load_vector": numerics.load_vector,
+    "map_lanes": numerics.map_lanes,
     "memory_at": memory_at,
-    "multiply_add_lanes": lanes.multiply_add_lanes,
+    "multiply_add_lanes": numerics.multiply_add_lanes,
     "maximum": numerics.maximum,
     "maximum_number": numerics.maximum_number,
     "minimum": numerics.minimum,
@@ -175,7 +173,7 @@ NAMESPACE: dict[str, Any] = {
     "shift_left": numerics.shift_left,
     "shift_right": numerics.shift_right,
     "shift_right_unsigned": numerics.shift_right_unsigned,
-    "store_vector": lanes.store_vector,
+    "store_vector": numerics.store_vector,
     "to_integer": numerics.to_integer,
     "view_flat": view_flat,
     "view_memory": view_memory,

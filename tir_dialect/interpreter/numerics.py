@@ -1,17 +1,34 @@
-"""Arithmetic on single values, as functions that generated code calls.
+"""What generated code calls: arithmetic on single values, ops on all lanes of vectors, memory by its address, and how
+values are represented.
 
 Floating-point functions take and return `float`: results of narrower types are computed in double precision and
 rounded once.
+
+| type | value |
+|---|---|
+| `index` | `int`; wrapped to 64 bits where it is computed from data, not where sizes tell it |
+| `iN` | `int`, signed, wrapped to N bits; `i1` is 0 or 1, or a `bool` |
+| floats | NumPy scalar (of `ml_dtypes` for `bf16` and small floats) |
+| `vector<LxT>` | NumPy array of L elements (`int64` for `index`) |
+| buffer | NumPy array of the logical shape; unsigned elements are seen as signed |
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import IndexType, IntegerType, VectorType
+from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
+
+from tir_dialect import dtypes
+from tir_dialect.interpreter.errors import UnsupportedOpError, fail_access
 
 
 def divide_towards_zero(lhs: int, rhs: int) -> int:
@@ -247,3 +264,157 @@ BINARY: dict[str, Callable[[float, float], float]] = {
     "tir.fmod": _total(math.fmod, np.fmod),
 }
 """The binary ones."""
+
+
+def memory_at(address: int, shape: Sequence[int], strides: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
+    """The value of a `tir.memory_at`, its strides in elements; an array that nobody can access if the address is null.
+
+    The memory is not looked at, and does not live longer through the array.
+    """
+    span = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+    if address == 0 or min(shape, default=1) <= 0:
+        return np.empty([0] * max(len(shape), 1), dtype)
+    memory = memoryview((ctypes.c_uint8 * (span * dtype.itemsize)).from_address(address))
+    return np.ndarray(shape, dtype, memory, 0, [stride * dtype.itemsize for stride in strides])
+
+
+def address_of(array: np.ndarray, position: Sequence[int]) -> int:
+    """The value of a `tir.address_of`: where an element lies, also one after the last."""
+    return array.ctypes.data + sum(index * stride for index, stride in zip(position, array.strides, strict=True))
+
+
+def read_text(address: int) -> str:
+    """A text that ends in a zero byte."""
+    return ctypes.string_at(address).decode()
+
+
+def element_of(type: Attribute) -> Attribute:
+    """The element type of a vector; a scalar type itself."""
+    return type.element_type if isa(type, VectorType) else type
+
+
+def bits_of(type: Attribute) -> int | None:
+    """The width of an integer type or of a vector of it; `None` for `index`."""
+    element = element_of(type)
+    if isa(element, IntegerType):
+        return element.width.data
+    if isinstance(element, IndexType):
+        return None
+    raise UnsupportedOpError(f"expected an integer type, got {type}")
+
+
+def numpy_type(type: Attribute) -> np.dtype[Any]:
+    """The NumPy dtype of the elements of a scalar or vector type."""
+    element = element_of(type)
+    return np.dtype(np.int64) if isinstance(element, IndexType) else dtypes.numpy_dtype(element)
+
+
+def holds_integers(dtype: np.dtype[Any]) -> bool:
+    """Whether values of a NumPy dtype are kept as `int`: of integers with a sign, also of `ml_dtypes`, and of bool."""
+    return dtype.kind in "ib" or dtype.name in ("int4", "int2")
+
+
+def buffer_view(array: np.ndarray, dtype: Attribute) -> np.ndarray:
+    """The same memory, with unsigned elements seen as signed: what loads and stores work on."""
+    return array.view(numpy_type(dtypes.scalar_type(dtype))) if dtypes.is_unsigned(dtype) else array
+
+
+def outside_view(array: np.ndarray, dtype: Attribute) -> np.ndarray:
+    """The same memory in the dtype of the buffer: what functions outside the program get."""
+    return array.view(dtypes.numpy_dtype(dtype)) if dtypes.is_unsigned(dtype) else array
+
+
+def wrap(value: int, bits: int | None) -> int:
+    """`value` as a signed integer of `bits` bits; 0 or 1 for one bit."""
+    if bits is None:
+        return value
+    if bits == 1:
+        return value & 1
+    half = 1 << (bits - 1)
+    return ((value + half) & ((1 << bits) - 1)) - half
+
+
+def scalar_value(value: float | np.number[Any] | np.bool_, type: Attribute) -> Any:
+    """A Python or NumPy number as a value of a scalar type."""
+    if isinstance(type, IndexType) or isa(type, IntegerType):
+        return wrap(int(value), bits_of(type))
+    return numpy_type(type).type(value)
+
+
+def load_vector(array: np.ndarray, name: str, indices: Sequence[Any], count: int, contiguous: bool, mask: Any) -> Any:
+    """The value of a vector `tir.load`."""
+    if mask is None:
+        return array[_elements("tir.load", array, name, indices, count, contiguous, None)].copy()
+    lanes = np.flatnonzero(mask)
+    result = np.zeros(count, array.dtype)
+    result[lanes] = array[_elements("tir.load", array, name, indices, count, contiguous, lanes)]
+    return result
+
+
+def store_vector(value: Any, array: np.ndarray, name: str, indices: Sequence[Any], contiguous: bool, mask: Any) -> None:
+    """The effect of a vector `tir.store`; of lanes with one element, the last one stays."""
+    if mask is None:
+        array[_elements("tir.store", array, name, indices, len(value), contiguous, None)] = value
+        return
+    lanes = np.flatnonzero(mask)
+    array[_elements("tir.store", array, name, indices, len(value), contiguous, lanes)] = value[lanes]
+
+
+def _elements(
+    op: str,
+    array: np.ndarray,
+    name: str,
+    indices: Sequence[Any],
+    count: int,
+    contiguous: bool,
+    lanes: npt.NDArray[np.intp] | None,
+) -> Any:
+    """What NumPy calls the elements of the active lanes, all of them for None; each is inside."""
+    *outer, last = indices
+    if contiguous and lanes is None and _are_inside(indices, array.shape) and last + count <= array.shape[-1]:
+        return (*outer, slice(last, last + count))
+    active = np.arange(count) if lanes is None else lanes
+    columns = [_column(index, active) for index in indices]
+    if contiguous:
+        columns[-1] = columns[-1] + active
+    outside = np.zeros(len(active), bool)
+    for column, extent in zip(columns, array.shape, strict=True):
+        outside |= (column < 0) | (column >= extent)
+    if outside.any():
+        first = int(outside.argmax())
+        fail_access(op, name, [int(column[first]) for column in columns], array.shape)
+    return tuple(columns)
+
+
+def _column(index: int | npt.NDArray[np.integer[Any]], lanes: npt.NDArray[np.intp]) -> npt.NDArray[np.integer[Any]]:
+    return index[lanes] if isinstance(index, np.ndarray) else np.full(len(lanes), index, np.int64)
+
+
+def _are_inside(indices: Sequence[int], shape: Sequence[int]) -> bool:
+    return all(0 <= index < extent for index, extent in zip(indices, shape, strict=True))
+
+
+def map_lanes(function: Callable[..., Any], dtype: np.dtype[Any], operands: Sequence[Any]) -> np.ndarray:
+    """An op on vectors, lane by lane; scalars count for all lanes."""
+    count = max(np.size(operand) for operand in operands)
+    columns = [_lane_values(operand, count) for operand in operands]
+    return np.array([function(*lane) for lane in zip(*columns, strict=True)], dtype)
+
+
+def _lane_values(operand: Any, count: int) -> Sequence[Any]:
+    if np.ndim(operand) == 0:
+        return [operand] * count
+    return operand.tolist() if holds_integers(operand.dtype) else list(operand)
+
+
+def multiply_add_lanes(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """`a * b + c` on all lanes, rounded once: `numerics.fused_multiply_add` on each."""
+    if a.dtype == np.float64:
+        return map_lanes(fused_multiply_add, a.dtype, (a, b, c))
+    x, y, z = (operand.astype(np.float64) for operand in (a, b, c))
+    product = x * y  # exact, as 53 bits hold it
+    total = product + z
+    part = total - product
+    rest = (product - (total - part)) + (z - part)
+    is_tied_to_even = np.isfinite(total) & (rest != 0) & (total.view(np.int64) & 1 == 0)
+    return np.where(is_tied_to_even, np.nextafter(total, np.copysign(np.inf, rest)), total).astype(a.dtype)

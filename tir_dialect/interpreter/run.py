@@ -16,18 +16,16 @@ from xdsl.ir import Attribute, Operation
 from xdsl.traits import SymbolTable
 
 from tir_dialect import dtypes
-from tir_dialect.analysis.layout_symbols import layout_symbols
-from tir_dialect.analysis.written import written_buffers
+from tir_dialect.analysis.dims import layout_symbols
+from tir_dialect.analysis.structure import written_buffers
 from tir_dialect.dims import DimLike, MatchError, match
 from tir_dialect.interpreter.boxed import call_boxed
-from tir_dialect.interpreter.emit_control import CONTROL_RULES
-from tir_dialect.interpreter.emit_memory import MEMORY_RULES, RAW_MEMORY_RULES
+from tir_dialect.interpreter.emit_statements import CONTROL_RULES, MEMORY_RULES, RAW_MEMORY_RULES
 from tir_dialect.interpreter.emit_values import SCALAR_RULES, VECTOR_RULES, emit_elementwise
 from tir_dialect.interpreter.emitter import Emitter, Rule
 from tir_dialect.interpreter.errors import UnsupportedOpError
-from tir_dialect.interpreter.widths import buffer_view, outside_view, scalar_value
-from tir_dialect.ops.boxed_calls import CallBoxedOp
-from tir_dialect.ops.calls import CallExternOp, CallOp, ForeignCallOp
+from tir_dialect.interpreter.numerics import buffer_view, outside_view, scalar_value
+from tir_dialect.ops.calls import CallBoxedOp, CallExternOp, CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp, require_prim_func
 from tir_dialect.types import BufferType
 from vm_dialect.numpy_library import register_functions_of_tvm

@@ -42,8 +42,8 @@ from xdsl.printer import Printer
 
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
-from vm_dialect.ops.definition import Directive as BaseDirective
-from vm_dialect.ops.definition import define_op
+from vm_dialect.ops.base import Directive as BaseDirective
+from vm_dialect.ops.base import define_op
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 

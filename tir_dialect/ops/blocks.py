@@ -23,10 +23,10 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, NoTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.name_hints import as_name_hint
+from tir_dialect.attributes import as_name_hint
 from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
+from tir_dialect.ops.effects import VERIFIERS
 from tir_dialect.ops.syntax import parse_defined_operand
-from tir_dialect.ops.verifiers import VERIFIERS
 from tir_dialect.types import IteratorKind, IteratorKindAttr
 
 I1 = IntegerType(1)

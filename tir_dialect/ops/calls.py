@@ -1,15 +1,24 @@
-"""Calls of prim_funcs, C functions and packed functions."""
+"""Calls of prim_funcs, C functions and packed functions, whose arguments are passed in registers or boxed."""
 
 from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, IndexType, StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.dialects.builtin import (
+    FlatSymbolRefAttrConstr,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    operand_def,
     opt_prop_def,
     opt_result_def,
     prop_def,
@@ -23,7 +32,7 @@ from tir_dialect.dims import Dim, Prover
 from tir_dialect.dtypes import is_dtype, scalar_type
 from tir_dialect.new_ops import as_value, fill_op
 from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.directives import ResultType, Symbol, Text
+from tir_dialect.ops.directives import Number, ResultType, Symbol, Text
 from tir_dialect.ops.effects import UnknownEffects
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import i32_array
@@ -216,3 +225,43 @@ def _accepts(expected: Attribute, got: Attribute, sizes: dict[str, Dim]) -> bool
     return got.align >= expected.align and all(
         Prover().equal(want.substitute(sizes), have) is not False for want, have in known
     )
+
+
+@op_definition
+class CallBoxedOp(IRDLOperation):
+    """Calls a function of the tvm-ffi registry with an array of boxed values.
+
+    ```mlir
+    tir.call_boxed "my_sort"(%values, 2)
+    ```
+
+    `%values` is the address of an array of that many `TVMFFIAny` (16 bytes each), followed by space for one more: the
+    result. If the result is an object, the program owns it. For the address of a `DLTensor` the function receives a
+    tensor object, which it must not retain. An error of the function is propagated.
+
+    C1: the number of values is not negative.
+    """
+
+    name = "tir.call_boxed"
+
+    function = prop_def(StringAttr)
+    values = operand_def(i64)
+    count_attr = prop_def(IntegerAttr, prop_name="count")
+
+    traits = traits_def(UnknownEffects())
+
+    assembly_format = "custom<Text>($function) `(` $values `,` custom<Number>($count) `)` attr-dict"
+    custom_directives = (Text, Number)
+
+    def __init__(self, function: str, values: SSAValue | Operation, count: int):
+        properties = {"function": StringAttr(function), "count": IntegerAttr(count, i64)}
+        super().__init__(operands=[values], properties=properties)
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return self.count_attr.value.data
+
+    def verify_(self) -> None:
+        if self.count < 0:
+            raise VerifyException(f"'tir.call_boxed' op expected a number of values, got {self.count}")  # C1

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from xdsl.ir import Operation
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Resource
+
+from tir_dialect.extensions import ExternalModels
 
 
 @dataclass(frozen=True)
@@ -87,3 +91,16 @@ class FillsCaches(MemoryEffect):
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
         """A write of the resource `tir.caches`."""
         return _FILLS_CACHES
+
+
+Verifier: TypeAlias = Callable[[Any], None]
+"""Raises `VerifyException` for an op that breaks a constraint."""
+
+VERIFIERS: ExternalModels[Verifier] = ExternalModels(
+    {
+        "tir.block": "tir_dialect.analysis.functions",
+        "tir.match_buffer": "tir_dialect.analysis.functions",
+        "tir.prim_func": "tir_dialect.analysis.functions",
+    }
+)
+"""What the ops call at the end of `verify_`."""

@@ -13,12 +13,11 @@ from xdsl.printer import Printer
 from xdsl.traits import CallableOpInterface, IsolatedFromAbove, NoMemoryEffect, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.attributes import SymbolAttr, as_name_hint, parse_symbol, print_bounds
 from tir_dialect.dims import Bounds, is_symbol_name
 from tir_dialect.dtypes import is_dtype, scalar_type
-from tir_dialect.name_hints import as_name_hint
+from tir_dialect.ops.effects import VERIFIERS
 from tir_dialect.ops.loops import insert_bounds
-from tir_dialect.ops.verifiers import VERIFIERS
-from tir_dialect.symbols import SymbolAttr, parse_symbol, print_bounds
 from tir_dialect.types import BufferType
 
 

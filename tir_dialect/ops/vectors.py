@@ -1,12 +1,27 @@
-"""Comparison and selection of vectors (xDSL's `arith` has them for scalars), and search in masks."""
+"""Vectors: comparison and selection (xDSL's `arith` has them for scalars), search in masks, look-up in tables that
+fit into a register, and dot products of packed words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, StringAttr, VectorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    DenseArrayBase,
+    IndexType,
+    IntegerType,
+    Signedness,
+    StringAttr,
+    VectorType,
+    bf16,
+    f32,
+    i8,
+    i32,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
 from xdsl.irdl.declarative_assembly_format import OperandVariable, ParsingState, PrintingState, TypeDirective
 from xdsl.parser import Parser
@@ -16,9 +31,9 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from tir_dialect.new_ops import new_op
+from tir_dialect.ops.arithmetic import KIND_OF, ConvertOp
 from tir_dialect.ops.assembly_format import Directive, op_definition
-from tir_dialect.ops.convert import KIND_OF, ConvertOp
-from tir_dialect.ops.directives import SameType, TypeOf, Word, value_of
+from tir_dialect.ops.directives import SameType, TypeOf, TypeProperty, Word, value_of
 from tir_dialect.ops.memory import lanes_of
 
 I1 = IntegerType(1)
@@ -197,3 +212,132 @@ def by_lane(op: Operation, operands: Sequence[SSAValue], lanes: int) -> Operatio
             return ConvertOp(KIND_OF[type(op)], operands[0], kind)
         case _:
             return new_op(type(op), operands, (kind,), op.properties)
+
+
+ENTRIES = 16
+"""Of a table: what four bits select one of."""
+
+
+@op_definition
+class LookupOp(IRDLOperation):
+    """Replaces each byte of a vector by the entry of a table that its lower four bits select.
+
+    ```mlir
+    %y = tir.lookup %x, [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12] : vector<8xi32>
+    ```
+
+    C1: the table has 16 entries.
+    C2: the vector has one fixed dimension, of `i8` or of `i32`, which are four bytes each.
+    """
+
+    name = "tir.lookup"
+
+    table = prop_def(DenseArrayBase.constr(i8))
+    bytes = operand_def(VectorType)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "$bytes `,` $table attr-dict `:` custom<TypeOf>(ref($bytes)) custom<SameType>(type($result), ref($bytes))"
+    )
+    custom_directives = (TypeOf, SameType)
+
+    def __init__(self, bytes: SSAValue | Operation, table: Sequence[int]):
+        super().__init__(
+            operands=[bytes],
+            properties={"table": DenseArrayBase.from_list(i8, table)},
+            result_types=[SSAValue.get(bytes).type],
+        )
+
+    @property
+    def is_of_bytes(self) -> bool:
+        """Whether the lanes of the vector are bytes, not words."""
+        return self.bytes.type == VectorType(i8, [lanes_of(self.bytes.type) or 0])
+
+    @property
+    def entries(self) -> tuple[int, ...]:
+        """The table."""
+        return tuple(self.table.iter_values())
+
+    def verify_(self) -> None:
+        if len(self.entries) != ENTRIES:
+            raise VerifyException(f"'tir.lookup' op expected {ENTRIES} entries, got {len(self.entries)}")  # C1
+        lanes = lanes_of(self.bytes.type)
+        kinds = [] if lanes is None else [VectorType(kind, [lanes]) for kind in (i8, i32)]
+        if self.bytes.type not in kinds or self.result.type != self.bytes.type:
+            raise VerifyException(f"'tir.lookup' op expected a vector of i8 or i32, got {self.bytes.type}")  # C2
+
+
+ui8 = IntegerType(8, Signedness.UNSIGNED)
+
+PARTS: Mapping[Attribute, int] = {i8: 4, ui8: 4, bf16: 2}
+"""How many numbers of a dtype a word of 32 bits has, the first in its lowest bits."""
+
+
+@op_definition
+class DotOp(IRDLOperation):
+    """Multiplies the numbers packed into the 32-bit words of two vectors and adds the products, lane by lane, to a sum.
+
+    ```mlir
+    %s = tir.dot ui8 %a, i8 %b, %sum : vector<16xi32>
+    %t = tir.dot bf16 %a, bf16 %b, %sum : vector<16xf32>
+    ```
+
+    A word holds four `i8`/`ui8` or two `bf16` numbers. Integer sums wrap around; they never saturate. `bf16` products
+    are accumulated in `f32` in unspecified order, and subnormal numbers may be flushed to 0.
+
+    C1: the dtypes are each one of `i8` and `ui8`, or both `bf16`.
+    C2: the sum is a vector with one fixed dimension, of `i32` for bytes and of `f32` for `bf16`.
+    C3: the words are vectors of `i32` with as many lanes.
+    """
+
+    name = "tir.dot"
+
+    lhs_dtype = prop_def(Attribute)
+    rhs_dtype = prop_def(Attribute)
+    lhs = operand_def(VectorType)
+    rhs = operand_def(VectorType)
+    sum = operand_def(VectorType)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = (
+        "custom<TypeProperty>($lhs_dtype) $lhs `,` custom<TypeProperty>($rhs_dtype) $rhs `,` $sum attr-dict "
+        "`:` custom<TypeOf>(ref($sum)) custom<SameType>(type($result), ref($sum))"
+    )
+    custom_directives = (TypeProperty, TypeOf, SameType)
+
+    def __init__(
+        self,
+        dtypes: tuple[Attribute, Attribute],
+        lhs: SSAValue | Operation,
+        rhs: SSAValue | Operation,
+        sum: SSAValue | Operation,
+    ):
+        super().__init__(
+            operands=[lhs, rhs, sum],
+            properties={"lhs_dtype": dtypes[0], "rhs_dtype": dtypes[1]},
+            result_types=[SSAValue.get(sum).type],
+        )
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the numbers are floats."""
+        return isinstance(self.lhs_dtype, BFloat16Type)
+
+    def verify_(self) -> None:
+        dtypes = (self.lhs_dtype, self.rhs_dtype)
+        if any(dtype not in PARTS for dtype in dtypes) or PARTS[dtypes[0]] != PARTS[dtypes[1]]:
+            raise VerifyException(
+                f"'tir.dot' op expected two of i8 and ui8, or bf16 twice, got {dtypes[0]} and {dtypes[1]}"
+            )  # C1
+        lanes, element = lanes_of(self.sum.type), f32 if self.is_float else i32
+        if lanes is None or self.sum.type != VectorType(element, [lanes]) or self.result.type != self.sum.type:
+            raise VerifyException(f"'tir.dot' op expected a vector of {element} as sum, got {self.sum.type}")  # C2
+        words = VectorType(i32, [lanes])
+        if self.lhs.type != words or self.rhs.type != words:
+            raise VerifyException(
+                f"'tir.dot' op expected words of type {words}, got {self.lhs.type} and {self.rhs.type}"
+            )  # C3

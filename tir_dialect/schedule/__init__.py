@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
-    from tir_dialect.schedule.errors import ScheduleError
-    from tir_dialect.schedule.handles import Block, Loop
+    from tir_dialect.schedule.handles import Block, Loop, ScheduleError
     from tir_dialect.schedule.schedule import Schedule
     from tir_dialect.schedule.trace import Trace
 
@@ -21,7 +20,7 @@ _NAMES = LazyNames(
         "Block": "tir_dialect.schedule.handles:Block",
         "Loop": "tir_dialect.schedule.handles:Loop",
         "Schedule": "tir_dialect.schedule.schedule:Schedule",
-        "ScheduleError": "tir_dialect.schedule.errors:ScheduleError",
+        "ScheduleError": "tir_dialect.schedule.handles:ScheduleError",
         "Trace": "tir_dialect.schedule.trace:Trace",
     },
 )

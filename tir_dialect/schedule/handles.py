@@ -155,3 +155,11 @@ class HandleTable:
         for handle, own in self._copies.items():
             other._copies[handle] = other._copies.get(own, own)
         return other
+
+
+class ScheduleError(ValueError):
+    """A primitive is not applicable; the message says what it expected and what it got. The function is unchanged."""
+
+    def __init__(self, primitive: str, message: str):
+        super().__init__(f"{primitive}: {message}")
+        self.primitive = primitive

@@ -10,27 +10,18 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.primitives import (
-    block_layout,
+    annotating,
     blockizing,
-    buffer_access,
     caching,
-    caching_index,
     computing_at,
-    decomposing_padding,
-    dtype,
     epilogue,
-    fusing,
     inlining,
-    kinds,
     layout,
-    merging,
     ordering,
     padding,
-    partition,
     queries,
     reductions,
     reindexing,
-    reverse_computing_at,
     reverse_inlining,
     rfactor,
     rolling,
@@ -123,50 +114,50 @@ class Schedule(ScheduleState):
     sample_compute_location = sampling.sample_compute_location
 
     split = splitting.split
-    fuse = fusing.fuse
+    fuse = splitting.fuse
     reorder = ordering.reorder
     reorder_block_iter_var = ordering.reorder_block_iter_var
     tile = ordering.tile
     add_unit_loop = ordering.add_unit_loop
-    loop_partition = partition.loop_partition
-    merge = merging.merge
+    loop_partition = splitting.loop_partition
+    merge = splitting.merge
 
-    parallel = kinds.parallel
-    vectorize = kinds.vectorize
-    unroll = kinds.unroll
-    bind = kinds.bind
-    annotate = kinds.annotate
-    unannotate = kinds.unannotate
+    parallel = annotating.parallel
+    vectorize = annotating.vectorize
+    unroll = annotating.unroll
+    bind = annotating.bind
+    annotate = annotating.annotate
+    unannotate = annotating.unannotate
 
     compute_inline = inlining.compute_inline
     reverse_compute_inline = reverse_inlining.reverse_compute_inline
     compute_at = computing_at.compute_at
-    reverse_compute_at = reverse_computing_at.reverse_compute_at
+    reverse_compute_at = computing_at.reverse_compute_at
     rolling_buffer = rolling.rolling_buffer
 
     cache_read = caching.cache_read
     cache_write = caching.cache_write
     cache_inplace = caching.cache_inplace
-    cache_index = caching_index.cache_index
+    cache_index = caching.cache_index
     read_at = caching.read_at
     write_at = caching.write_at
     reindex = reindexing.reindex
     reindex_cache_read = reindexing.reindex_cache_read
     reindex_cache_write = reindexing.reindex_cache_write
-    annotate_buffer_access = buffer_access.annotate_buffer_access
+    annotate_buffer_access = annotating.annotate_buffer_access
     set_scope = storage.set_scope
     storage_align = storage.storage_align
-    unsafe_set_dtype = dtype.unsafe_set_dtype
+    unsafe_set_dtype = storage.unsafe_set_dtype
 
     decompose_reduction = reductions.decompose_reduction
     rfactor = rfactor.rfactor
     fuse_reduction_epilogue = epilogue.fuse_reduction_epilogue
 
     transform_layout = layout.transform_layout
-    transform_block_layout = block_layout.transform_block_layout
+    transform_block_layout = layout.transform_block_layout
     pad_einsum = padding.pad_einsum
-    can_decompose_padding = decomposing_padding.can_decompose_padding
-    decompose_padding = decomposing_padding.decompose_padding
+    can_decompose_padding = padding.can_decompose_padding
+    decompose_padding = padding.decompose_padding
     blockize = blockizing.blockize
     tensorize = tensorizing.tensorize
 

@@ -17,10 +17,8 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.raw_memory import AddressOfOp
-from tir_dialect.schedule.arguments import NAMED, too_great, wrong_arguments
-from tir_dialect.schedule.errors import ScheduleError
-from tir_dialect.schedule.handles import ROOT, Block, HandleTable, Loop, handles_in, is_inside
-from tir_dialect.schedule.instruction import Recording
+from tir_dialect.schedule.handles import ROOT, Block, HandleTable, Loop, ScheduleError, handles_in, is_inside
+from tir_dialect.schedule.instruction import NAMED, Recording, too_great, wrong_arguments
 from tir_dialect.schedule.rewriting.edits import erase_dead_ops
 from tir_dialect.schedule.rewriting.materialize import hoist_sizes
 from tir_dialect.schedule.statements import blocks_in, scope_of

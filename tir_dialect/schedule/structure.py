@@ -12,8 +12,7 @@ from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.errors import ScheduleError
-from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.handles import ScheduleError, is_inside
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import BufferType
 

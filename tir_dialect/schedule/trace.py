@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, cast
 
 from tir_dialect.dims import Dim
-from tir_dialect.schedule.errors import ScheduleError
-from tir_dialect.schedule.handles import Block, Drawn, Loop, Origin
+from tir_dialect.schedule.handles import Block, Drawn, Loop, Origin, ScheduleError
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
 from tir_dialect.schedule.instruction import DECISION, Instruction, Ref, Value, plain, refs
 

@@ -13,11 +13,11 @@ import numpy as np
 from xdsl.ir import Attribute
 
 from tir_dialect import dtypes
-from tir_dialect.analysis.layout_symbols import layout_symbols
+from tir_dialect.analysis.dims import layout_symbols
 from tir_dialect.interpreter import Run, compile_prim_func
 from tir_dialect.interpreter.run import Argument
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.schedule.errors import ScheduleError
+from tir_dialect.schedule.handles import ScheduleError
 from tir_dialect.types import BufferType
 
 UNSAFE = "unsafe_"

@@ -14,8 +14,7 @@ from tir_dialect.te.compute import Scan as ScanOp
 from tir_dialect.te.compute import compute, tag_scope
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern as ExternOp
-from tir_dialect.te.extern import ExternBuilder, extern
-from tir_dialect.te.extern_primfunc import extern_primfunc
+from tir_dialect.te.extern import ExternBuilder, extern, extern_primfunc
 from tir_dialect.te.functions import (
     acos,
     acosh,

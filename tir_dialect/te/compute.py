@@ -17,10 +17,9 @@ from tir_dialect.ops.annotations import Note, note_attr, note_of
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_expr, is_index, number_dtype
 from tir_dialect.te.expr import Expr, Operand, Scalar
-from tir_dialect.te.nodes import IterVar, Operation, Reduce, Tensor
+from tir_dialect.te.nodes import IterVar, Operation, Reduce, Tensor, free_variables, post_order, substitute
 from tir_dialect.te.operators import cast
 from tir_dialect.te.tensor import ShapeLike, to_element_type, to_shape
-from tir_dialect.te.tree import free_variables, post_order, substitute
 
 Attr: TypeAlias = "Note | Tensor | Sequence[Tensor]"
 """What an attribute of a computation says; a tensor goes by its name."""

@@ -9,10 +9,8 @@ from tir_dialect.dims import Dim
 from tir_dialect.te import nodes, statements
 from tir_dialect.te.compute import Compute, Nest, Scan
 from tir_dialect.te.expr import OPERATORS, Expr
-from tir_dialect.te.extern import Extern
-from tir_dialect.te.extern_primfunc import Inlined
-from tir_dialect.te.nodes import Param, Tensor
-from tir_dialect.te.tree import post_order
+from tir_dialect.te.extern import Extern, Inlined
+from tir_dialect.te.nodes import Param, Tensor, post_order
 
 Source: TypeAlias = "Compute | Extern | Inlined | Scan"
 

@@ -4,7 +4,7 @@ load from, with the operations that define these (`tensor.op`, with the attribut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
@@ -379,3 +379,70 @@ def size_of(value: Operand) -> Operand:
     if isinstance(value, Size):
         return value.dim
     return value.value if isinstance(value, Const) else value
+
+
+def post_order(
+    roots: Iterable[Expr], children: Callable[[Expr], tuple[Expr, ...]] = lambda expr: expr.operands
+) -> Iterator[Expr]:
+    """Every expression under `roots`, operands first; `children` may stop the walk at a node. No recursion."""
+    done: set[Expr] = set()
+    stack = [(root, False) for root in reversed(tuple(roots))]
+    while stack:
+        expr, expanded = stack.pop()
+        if expr in done:
+            continue
+        below = () if expanded else children(expr)
+        if not below:
+            done.add(expr)
+            yield expr
+            continue
+        stack.append((expr, True))
+        stack.extend((child, False) for child in reversed(below))
+
+
+def rebuild(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
+    """`expr` with other operands of the same dtypes."""
+    if all(a is b for a, b in zip(operands, expr.operands, strict=True)):
+        return expr
+    match expr:
+        case Load():
+            return load(expr.tensor, operands)
+        case Apply():
+            return apply(expr.function, expr.dtype, *operands)
+        case CallExtern():
+            return call_extern(expr.symbol, expr.dtype, operands)
+        case Cast():
+            return convert(operands[0], expr.dtype)
+        case Conditional():
+            return conditional(*operands)
+        case Reduce():
+            return reduce(expr.reducer, operands, expr.axes, expr.which, expr.given)
+        case _:
+            raise TypeError(f"te: a {type(expr).__name__} has no operands")
+
+
+def substitute(roots: Iterable[Expr], replacements: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+    """The expressions `roots` with every occurrence of a key replaced; a key that is replaced is not looked into."""
+    roots = tuple(roots)
+    done: dict[Expr, Expr] = {}
+    for expr in post_order(roots, lambda node: () if node in replacements else node.operands):
+        replacement = replacements.get(expr)
+        if replacement is None:
+            replacement = rebuild(expr, tuple(done[operand] for operand in expr.operands))
+        done[expr] = replacement
+    return tuple(done[root] for root in roots)
+
+
+def free_variables(roots: Iterable[Expr]) -> list[IterVar]:
+    """The iteration variables that `roots` use and no reduction inside binds, in order of first use."""
+    found: dict[IterVar, None] = {}
+    _collect(roots, frozenset(), found)
+    return list(found)
+
+
+def _collect(roots: Iterable[Expr], bound: frozenset[IterVar], found: dict[IterVar, None]) -> None:
+    for expr in post_order(roots, lambda node: () if isinstance(node, Reduce) else node.operands):
+        if isinstance(expr, Reduce):
+            _collect(expr.operands, bound | frozenset(expr.axes), found)
+        elif isinstance(expr, IterVar) and expr not in bound:
+            found.setdefault(expr)

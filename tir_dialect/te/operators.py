@@ -31,8 +31,8 @@ from tir_dialect.te.coerce import (
     unify,
 )
 from tir_dialect.te.expr import INDEX, OPERATORS, DType, Expr, Operand, Scalar
+from tir_dialect.te.nodes import free_variables, post_order
 from tir_dialect.te.signs import DIM_FUNCTIONS, Signs
-from tir_dialect.te.tree import free_variables, post_order
 
 MAX_LENGTH = 400
 """Longer operands are printed as `...`: expressions are graphs, whose text may be exponentially long."""

@@ -10,9 +10,8 @@ from tir_dialect.te import nodes
 from tir_dialect.te.compute import Compute, Scan, Step
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.graph import inputs_of, sources_of
-from tir_dialect.te.nodes import IterVar, Tensor
+from tir_dialect.te.nodes import IterVar, Tensor, post_order, substitute
 from tir_dialect.te.signs import Signs
-from tir_dialect.te.tree import post_order, substitute
 
 Tensors: TypeAlias = "Tensor | Sequence[Tensor]"
 

@@ -9,8 +9,7 @@ from tir_dialect import dims
 from tir_dialect.dims import Dim, Prover, symbol
 from tir_dialect.te import nodes
 from tir_dialect.te.expr import Expr
-from tir_dialect.te.nodes import IterVar
-from tir_dialect.te.tree import post_order
+from tir_dialect.te.nodes import IterVar, post_order
 
 DIM_FUNCTIONS: Mapping[str, Callable[[Dim, Dim], Dim]] = MappingProxyType(
     {

@@ -20,10 +20,20 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp, buffer_type
 from tir_dialect.ops.regions import DeclarationOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.ops.scalars import DEFAULT_ERROR, AssertOp
-from tir_dialect.tvmscript.errors import refuse
 from tir_dialect.tvmscript.expressions import Expressions, is_expression, reads_memory
-from tir_dialect.tvmscript.lines import Line, Suite, rendered
-from tir_dialect.tvmscript.text import INDEX, Names, Text, dim_text, dtype_text, python_name, tuple_of
+from tir_dialect.tvmscript.text import (
+    INDEX,
+    Line,
+    Names,
+    Suite,
+    Text,
+    dim_text,
+    dtype_text,
+    python_name,
+    refuse,
+    rendered,
+    tuple_of,
+)
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
 

@@ -1,15 +1,18 @@
-"""Pieces of Python text: expressions with what they bind, names, and literals."""
+"""Pieces of Python text: expressions with what they bind, names, literals, and nested lines; and the error of what
+cannot be written.
+"""
 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import cast
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import IndexType, VectorType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from tir_dialect.dims import Atom, BroadcastAtom, Dim, FloorDivAtom, FunctionAtom, MaxAtom, MinAtom, ModAtom, Monomial
 from tir_dialect.dtypes import dtype_name, numpy_dtype
@@ -175,3 +178,56 @@ class Names:
     def release(self, names: Iterable[str]) -> None:
         """These names may be given again."""
         self._taken.difference_update(names)
+
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass
+class Suite:
+    """A statement with an indented body; `grid` is the variable and extent of a loop that a grid may hold."""
+
+    head: str
+    body: list[Line]
+    grid: tuple[str, str] | None = None
+
+
+Line: TypeAlias = "str | Suite"
+
+
+def rendered(lines: Sequence[Line], indent: str = "") -> Iterator[str]:
+    """The text, one line each; perfect nests of plain loops become grids."""
+    for line in lines or ["pass"]:
+        if isinstance(line, str):
+            yield indent + line
+            continue
+        nest = [line]
+        while (inner := _only(nest)) is not None:
+            nest.append(inner)
+        if len(nest) > 1:
+            pairs = [suite.grid for suite in nest if suite.grid is not None]
+            variables, extents = (", ".join(column) for column in zip(*pairs, strict=True))
+            yield f"{indent}for {variables} in T.grid({extents}):"
+        else:
+            yield indent + line.head
+        yield from rendered(nest[-1].body, indent + "    ")
+
+
+def _only(nest: Sequence[Suite]) -> Suite | None:
+    """The plain loop that a nest of plain loops holds alone, if its extent is the same in all iterations."""
+    if nest[-1].grid is None or len(nest[-1].body) != 1:
+        return None
+    (inner,) = nest[-1].body
+    if not isinstance(inner, Suite) or inner.grid is None:
+        return None
+    outer = [suite.grid[0] for suite in nest if suite.grid is not None]
+    return None if set(outer) & set(_WORD.findall(inner.grid[1])) else inner
+
+
+class ScriptError(ValueError):
+    """An op that TVMScript has no text for; the message says which, and why."""
+
+
+def refuse(op: Operation, reason: str) -> ScriptError:
+    """The error for an op."""
+    return ScriptError(f"'{op.name}' cannot be written as TVMScript: {reason}")

@@ -7,19 +7,7 @@ from __future__ import annotations
 
 import tvm_ffi
 
-from vm_dialect.builtins import (
-    calls,
-    checks,
-    collective,
-    data,
-    deferred,
-    effects,
-    heap,
-    integers,
-    memory,
-    shapes,
-    tuples,
-)
+from vm_dialect.builtins import calls, checks, collective, memory, shapes, values
 from vm_dialect.builtins.table import BUILTINS, Builtin
 from vm_dialect.executable.model import BUILTIN_PREFIX
 
@@ -49,7 +37,7 @@ GLOBALS = (
 )
 
 # Importing the families has filled the table.
-del calls, checks, collective, data, deferred, effects, heap, integers, memory, shapes, tuples
+del calls, checks, collective, memory, shapes, values
 
 
 def register_globals() -> None:

@@ -12,8 +12,7 @@ from vm_dialect import messages
 from vm_dialect.builtins.table import builtin
 from vm_dialect.dtypes import BY_FFI_NAME
 from vm_dialect.messages import render
-from vm_dialect.tensors import to_numpy
-from vm_dialect.values import kind_of
+from vm_dialect.tensors import kind_of, to_numpy
 
 _CPU = 1
 

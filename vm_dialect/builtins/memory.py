@@ -1,10 +1,16 @@
-"""Builtins on memory. A storage is a tensor of `uint8`; a tensor inside keeps it alive."""
+"""Builtins on memory: a storage is a tensor of `uint8`, which a tensor inside keeps alive; the shape heap is a tensor
+of `int64`.
+
+Our compiler keeps sizes in registers; the heap serves hand-written bytecode in the manner of TVM. The codes are those
+of TVM (`include/tvm/runtime/vm/builtin.h`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import tvm_ffi
 
@@ -13,7 +19,7 @@ from vm_dialect.builtins.checks import check_contiguous
 from vm_dialect.builtins.table import builtin
 from vm_dialect.dtypes import ElementType, element_type
 from vm_dialect.messages import render
-from vm_dialect.tensors import Array, aligned_bytes, new_tensor, tensor_at, tensor_element, to_numpy, view
+from vm_dialect.tensors import Array, aligned_bytes, kind_of, new_tensor, tensor_at, tensor_element, to_numpy, view
 
 _BYTE = element_type("ui8")
 
@@ -103,3 +109,134 @@ def kill() -> None:
 @builtin("null_value", 0)
 def null_value() -> None:
     """Null."""
+
+
+class MatchCode(IntEnum):
+    """What `match_shape` does with a dimension and the number given with the code."""
+
+    ASSERT_EQUAL_TO_IMMEDIATE = 0
+    STORE_TO_HEAP = 1
+    NO_OP = 2
+    ASSERT_EQUAL_TO_LOAD = 3
+
+
+class MakeShapeCode(IntEnum):
+    """Where `make_shape_from_heap` takes a dimension from."""
+
+    USE_IMMEDIATE = 0
+    LOAD = 1
+
+
+MOST_SLOTS = 1 << 20
+"""Of a heap: more than the symbols and sizes of any program."""
+
+
+@builtin("alloc_shape_heap", 1)
+def alloc_shape_heap(size: int) -> tvm_ffi.Tensor:
+    """A heap of `size` integers, all 0."""
+    if size < 0:
+        raise ValueError(render(messages.negative_size(), size * 8))
+    if size > MOST_SLOTS:
+        raise MemoryError(f"a shape heap expected at most {MOST_SLOTS} slots, got {size}")
+    heap = new_tensor((size,), element_type("i64"))
+    to_numpy(heap)[...] = 0
+    return heap
+
+
+@builtin("store_shape", 2, None)
+def store_shape(shape: Sequence[int], heap: tvm_ffi.Tensor, *slots: int) -> None:
+    """Writes the dimensions of a shape into slots of the heap, in order."""
+    if len(slots) != len(shape):
+        raise ValueError(f"store_shape: expected {len(shape)} slots, got {len(slots)}")
+    for slot, dim in zip(slots, shape, strict=True):
+        _store(heap, slot, dim)
+
+
+@builtin("load_shape", 1, None)
+def load_shape(heap: tvm_ffi.Tensor, *slots: int) -> tvm_ffi.Shape:
+    """The shape whose dimensions are in slots of the heap."""
+    return tvm_ffi.Shape(tuple(_load(heap, slot) for slot in slots))
+
+
+@builtin("match_shape", 4, None)
+def match_shape(value: object, heap: tvm_ffi.Tensor, rank: int, *codes_and_subject: int | str) -> None:
+    """Matches the dimensions of a tensor or shape.
+
+    After the rank come as many pairs of `MatchCode` and number, then what errors name.
+    """
+    *codes, subject = codes_and_subject
+    pairs = _pairs([int(code) for code in codes], rank, "match_shape")
+    shape = _dimensions(value, str(subject))
+    if len(shape) != rank:
+        raise TypeError(render(messages.wrong_rank(str(subject), rank), len(shape)))
+    for axis, (dim, (code, number)) in enumerate(zip(shape, pairs, strict=True)):
+        _match(dim, heap, code, number, messages.describe_dimension(str(subject), axis))
+
+
+@builtin("match_prim_value", 5)
+def match_prim_value(value: object, heap: tvm_ffi.Tensor, code: int, number: int, subject: str) -> None:
+    """Matches an integer by one `MatchCode`."""
+    if not isinstance(value, int) or kind_of(value) != "int":
+        raise TypeError(render(messages.wrong_kind(subject, "int"), name=kind_of(value)))
+    _match(value, heap, code, number, subject)
+
+
+@builtin("make_shape_from_heap", 2, None)
+def make_shape_from_heap(heap: tvm_ffi.Tensor, rank: int, *codes: int) -> tvm_ffi.Shape:
+    """The shape of `rank` dimensions, each by a `MakeShapeCode` and a number."""
+    pairs = _pairs(codes, rank, "make_shape_from_heap")
+    return tvm_ffi.Shape(tuple(make_prim_value(heap, code, number) for code, number in pairs))
+
+
+@builtin("make_prim_value", 3)
+def make_prim_value(heap: tvm_ffi.Tensor, code: int, number: int) -> int:
+    """An integer by one `MakeShapeCode`."""
+    return _load(heap, number) if MakeShapeCode(code) is MakeShapeCode.LOAD else number
+
+
+def _pairs(codes: Sequence[int], rank: int, name: str) -> list[tuple[int, int]]:
+    if len(codes) != 2 * rank:
+        raise ValueError(f"{name}: expected {2 * rank} codes and numbers, got {len(codes)}")
+    return list(zip(codes[::2], codes[1::2], strict=True))
+
+
+def _dimensions(value: object, subject: str) -> tuple[int, ...]:
+    if isinstance(value, tvm_ffi.Tensor):
+        return value.shape
+    if isinstance(value, tvm_ffi.Shape):
+        return tuple(cast(Sequence[int], value))
+    raise TypeError(render(messages.wrong_kind(subject, "shape"), name=kind_of(value)))
+
+
+def _match(dim: int, heap: tvm_ffi.Tensor, code: int, number: int, subject: str) -> None:
+    match MatchCode(code):
+        case MatchCode.STORE_TO_HEAP:
+            _store(heap, number, dim)
+        case MatchCode.ASSERT_EQUAL_TO_IMMEDIATE:
+            _expect_equal(dim, number, subject)
+        case MatchCode.ASSERT_EQUAL_TO_LOAD:
+            _expect_equal(dim, _load(heap, number), subject)
+        case MatchCode.NO_OP:
+            pass
+
+
+def _expect_equal(dim: int, expected: int, subject: str) -> None:
+    if dim != expected:
+        raise ValueError(render(messages.wrong_constant(subject, expected), dim))
+
+
+def _slot(heap: tvm_ffi.Tensor, slot: int) -> None:
+    if heap.dtype != "int64" or heap.ndim != 1:
+        raise TypeError(f"a shape heap expected a vector of int64, got {heap.dtype}{list(heap.shape)}")
+    if not 0 <= slot < heap.numel():
+        raise ValueError(f"slot {slot} is outside a shape heap of {heap.numel()}")
+
+
+def _store(heap: tvm_ffi.Tensor, slot: int, dim: int) -> None:
+    _slot(heap, slot)
+    to_numpy(heap)[slot] = dim
+
+
+def _load(heap: tvm_ffi.Tensor, slot: int) -> int:
+    _slot(heap, slot)
+    return int(to_numpy(heap)[slot])

@@ -1,16 +1,18 @@
-"""Builtins on shapes and dimensions."""
+"""Builtins on shapes and dimensions, and those whose results have shapes that depend on data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
+import numpy as np
 import tvm_ffi
 
 from vm_dialect import messages
 from vm_dialect.builtins.table import builtin
 from vm_dialect.dtypes import element_type
 from vm_dialect.messages import render
-from vm_dialect.tensors import new_tensor, to_numpy
+from vm_dialect.tensors import Array, from_numpy, new_tensor, to_numpy
 
 
 @builtin("tensor_dim", 2)
@@ -65,3 +67,24 @@ def shape_to_tensor(shape: Sequence[int]) -> tvm_ffi.Tensor:
     tensor = new_tensor((len(shape),), element_type("i64"))
     to_numpy(tensor)[...] = shape
     return tensor
+
+
+@builtin("unique", 2, 5)
+def unique(
+    tensor: tvm_ffi.Tensor, axis: int | None, index: bool = False, inverse: bool = False, counts: bool = False
+) -> Any:
+    """The sorted distinct elements or slices; with flags, a tuple of what NumPy's `unique` gives for them."""
+    found: Any = np.unique(to_numpy(tensor), bool(index), bool(inverse), bool(counts), axis=axis)
+    if not isinstance(found, tuple):
+        return from_numpy(np.ascontiguousarray(found))
+    values, *extra = cast("tuple[Array, ...]", found)
+    parts = [values, *(part.astype(np.int64).reshape(-1) for part in extra)]
+    return tvm_ffi.convert([from_numpy(np.ascontiguousarray(part)) for part in parts])
+
+
+@builtin("nonzero", 1)
+def nonzero(tensor: tvm_ffi.Tensor) -> tvm_ffi.Tensor:
+    """The indices of the elements that are not zero: one row for each dimension, one column for each position."""
+    array = to_numpy(tensor)
+    positions = np.array(np.nonzero(np.atleast_1d(array)), np.int64)
+    return from_numpy(np.ascontiguousarray(positions[: array.ndim]))

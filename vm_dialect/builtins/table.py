@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from vm_dialect import messages
 from vm_dialect.kinds import Signature, mask_of
 from vm_dialect.messages import render
-from vm_dialect.values import kind_of
+from vm_dialect.tensors import kind_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -14,24 +14,27 @@ import numpy as np
 import tvm_ffi
 
 from vm_dialect.dtypes import ElementType, element_type
-from vm_dialect.executable.constants import Constant
 from vm_dialect.executable.contents import ContentsT, ExecutableContents
-from vm_dialect.executable.instructions import (
+from vm_dialect.executable.model import (
     STATE,
+    UNTYPED,
     VOID,
     VOID_REGISTER,
     Call,
+    Constant,
+    FunctionInfo,
+    FunctionKind,
     Goto,
     If,
     Instruction,
+    Metadata,
+    NativeObject,
     Operand,
     OperandKind,
     Ret,
 )
-from vm_dialect.executable.model import UNTYPED, FunctionInfo, FunctionKind, Metadata, NativeObject
 from vm_dialect.executable.weight_file import SUFFIX, WeightFile, named_tensors
-from vm_dialect.tensors import ALIGNMENT, Array, new_tensor, tensor_element, tensor_on, to_numpy
-from vm_dialect.values import to_value
+from vm_dialect.tensors import ALIGNMENT, Array, new_tensor, tensor_element, tensor_on, to_numpy, to_value
 
 _NOTE = "outside weights"
 """In JSON: `file` has identity and size of the file of weights, `tensors` offset, dtype and shape of each by name."""
@@ -130,7 +133,7 @@ _IMPORTS = (
     "import tvm_ffi",
     "from vm_dialect import ExecBuilder",
     "from vm_dialect.exec_builder import dtype_constant, tensor_constant",
-    "from vm_dialect.executable.constants import Constant",
+    "from vm_dialect.executable.model import Constant",
     "from vm_dialect.executable import FunctionKind, KernelParameter, KernelSignature, Metadata, NativeObject",
     "from vm_dialect.executable import SignatureTypes",
     "",

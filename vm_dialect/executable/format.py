@@ -28,17 +28,21 @@ import tvm_ffi
 from vm_dialect.dtypes import BY_DLPACK, ElementType, element_type
 from vm_dialect.errors import UntrustedError
 from vm_dialect.executable.byte_io import Reader, Writer
-from vm_dialect.executable.constants import Constant, ConstantKind, Value
 from vm_dialect.executable.contents import ExecutableContents
-from vm_dialect.executable.instructions import Instruction, decode, encode
 from vm_dialect.executable.model import (
+    Constant,
+    ConstantKind,
     FunctionInfo,
     FunctionKind,
+    Instruction,
     KernelParameter,
     KernelSignature,
     Metadata,
     NativeObject,
     SignatureTypes,
+    Value,
+    decode,
+    encode,
 )
 from vm_dialect.executable.seal import NO_SEAL, SEAL_BYTES, fits, seal
 from vm_dialect.files import open_regular

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vm_dialect.executable.constants import constant_text
 from vm_dialect.executable.contents import ExecutableContents
-from vm_dialect.executable.instructions import (
+from vm_dialect.executable.model import (
     STATE,
     VOID,
     VOID_REGISTER,
     Call,
+    FunctionInfo,
+    FunctionKind,
     Goto,
     If,
     Instruction,
     Operand,
     OperandKind,
     Ret,
+    constant_text,
 )
-from vm_dialect.executable.model import FunctionInfo, FunctionKind
 
 _PREFIXES = {OperandKind.REGISTER: "%", OperandKind.IMMEDIATE: "i"}
 

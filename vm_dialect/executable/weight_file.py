@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import tvm_ffi
 
-from vm_dialect.executable.constants import Constant
+from vm_dialect.executable.model import Constant
 from vm_dialect.files import open_regular
 from vm_dialect.tensors import ALIGNMENT, Array, tensor_element, to_numpy
 

@@ -21,8 +21,15 @@ from xdsl.irdl import (
 from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from vm_dialect.ops.base import Argument, BuiltinOp, CallsUnknownCode, FunctionRef, verify_arguments, verify_boxable
-from vm_dialect.ops.definition import op_definition
+from vm_dialect.ops.base import (
+    Argument,
+    BuiltinOp,
+    CallsUnknownCode,
+    FunctionRef,
+    op_definition,
+    verify_arguments,
+    verify_boxable,
+)
 from vm_dialect.ops.structure import FuncOp
 from vm_dialect.ops.syntax import Value, Values
 from vm_dialect.types import F64, I1, I64, OBJECT, TensorType

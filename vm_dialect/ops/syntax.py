@@ -24,7 +24,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
-from vm_dialect.ops.definition import Directive
+from vm_dialect.ops.base import Directive
 from vm_dialect.types import ShapeType, TensorType
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lowering.generation.language_model import Generation, LanguageModel
 from lowering.generation.sampling import Sampling
-from xdsl_relax.cli.failures import ToolError, with_traceback
+from xdsl_relax.cli.diagnostics import ToolError, with_traceback
 
 _COMMANDS = "/clear forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C ends an answer, \\ continues a line"
 

@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.diagnostics import InvalidModule
 from lowering.verify.module import verify_module
-from xdsl_relax.cli.failures import ToolError
+from xdsl_relax.cli.diagnostics import ToolError
 
 if TYPE_CHECKING:
     from lowering.compiler.validation import Validation

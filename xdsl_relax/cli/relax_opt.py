@@ -31,12 +31,26 @@ from lowering.registry import (
     pass_factories,
 )
 from xdsl_relax.cli.arguments import add_load_option, add_save_weights_option, add_shape_option, add_weights_option
-from xdsl_relax.cli.expected import Diagnostic as FoundDiagnostic
-from xdsl_relax.cli.expected import Expectations, diagnostics_of, has_expectations
-from xdsl_relax.cli.failures import Failures, Report, ToolError, run_tool
+from xdsl_relax.cli.diagnostics import Diagnostic as FoundDiagnostic
+from xdsl_relax.cli.diagnostics import (
+    Expectations,
+    Failures,
+    Report,
+    ToolError,
+    diagnostics_of,
+    has_expectations,
+    run_tool,
+)
 from xdsl_relax.cli.monitor import PassMonitor, PrintingOptions, print_module
-from xdsl_relax.cli.parser import ToolParser, comma_separated, listing_text
-from xdsl_relax.cli.pass_help import describe_pass, dialects, other_passes, our_passes
+from xdsl_relax.cli.parser import (
+    ToolParser,
+    comma_separated,
+    describe_pass,
+    dialects,
+    listing_text,
+    other_passes,
+    our_passes,
+)
 from xdsl_relax.cli.programs import load_python_files
 from xdsl_relax.errors import PassError, RelaxError, bad_options, pass_failure, unknown_pass
 from xdsl_relax.file_kinds import (
@@ -398,7 +412,7 @@ class RelaxOptMain(xDSLOptMain):
     def apply_passes(self, prog: ModuleOp) -> None:
         """Runs the pipeline; a failure is turned into text and, if asked for, into files."""
         if self.args.report_memory:
-            from lowering.relax.memory.report import memory_report
+            from lowering.relax.memory.plan_memory import memory_report
 
             print(memory_report(prog).as_text(), file=sys.stderr)
         before = prog.clone() if self.args.view is not None and self.pipeline.passes else None
@@ -443,7 +457,7 @@ class RelaxOptMain(xDSLOptMain):
             )
 
     def _draw(self, module: ModuleOp, before: ModuleOp | None) -> None:
-        from lowering.view.dot import CannotRender
+        from lowering.view.graph import CannotRender
         from lowering.view.page import write_view
 
         try:

@@ -10,14 +10,14 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
-from lowering.compiler.drawn_inputs import CannotDraw, Draw
-from lowering.relax_to_vm.types import parse_type, type_text
+from lowering.compiler.validation import CannotDraw, Draw
+from lowering.relax_to_vm.checks import parse_type, type_text
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.symbols import free_symbols
 from vm_dialect.callee import Callee
 from vm_dialect.executable.model import FunctionInfo, FunctionKind, SignatureTypes
-from xdsl_relax.cli.failures import ToolError
+from xdsl_relax.cli.diagnostics import ToolError
 from xdsl_relax.cli.values import DEFAULT_LIMIT, NamedValue
 
 USUAL_SIZE = 4

@@ -19,7 +19,7 @@ import tvm_ffi
 from vm_dialect.dtypes import BY_FFI_NAME, element_type
 from vm_dialect.files import open_regular
 from vm_dialect.tensors import array_element, from_numpy, numpy_dtype, to_numpy
-from xdsl_relax.cli.failures import ToolError
+from xdsl_relax.cli.diagnostics import ToolError
 from xdsl_relax.file_kinds import STDIN, standard_input
 
 Array = npt.NDArray[Any]

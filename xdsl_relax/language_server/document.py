@@ -299,7 +299,7 @@ class Document:
 
     def implementations(self, offset: int) -> list[Source]:
         """For the name of an op: how it is lowered to a kernel or to other ops, and how it is interpreted."""
-        from lowering.relax_to_tir.context import KERNELS, REWRITES
+        from lowering.relax_to_tir.kernel import KERNELS, REWRITES
         from relax_dialect.interpreter.frame import RULES
 
         chunk, at = self._local(offset)

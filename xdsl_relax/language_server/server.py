@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
-from xdsl_relax.cli.failures import ToolError, run_tool
+from xdsl_relax.cli.diagnostics import ToolError, run_tool
 from xdsl_relax.language_server.document import Document, Range, Source
 
 try:

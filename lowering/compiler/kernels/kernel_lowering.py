@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,18 +12,22 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
-from lowering.cache.code_cache import cache_key
+from lowering.cache.code_cache import CodeCache, cache_key
 from lowering.compiler.debug import Debug, debug_level, show
+from lowering.llvm.background import Background, Compile
+from lowering.llvm.compiler import CompileOptions
+from lowering.llvm.loading import object_symbols
 from lowering.llvm.text.llvm_text import llvm_text, spent_text
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.garbage import release
+from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
 if TYPE_CHECKING:
     from lowering.tir_to_llvm.emitter import LoweringOptions
-    from lowering.tune.choice import Choice
     from lowering.tune.database import Record
+    from lowering.tune.space import Choice
 
 
 @dataclass(frozen=True)
@@ -90,8 +95,8 @@ def lower_kernel(group: Sequence[PrimFuncOp], symbol: str, target: Target, optio
 
     Raises `PassFailedException` at an op that has no lowering.
     """
-    from lowering.kernels.cpu.emit.routines import outside_modules
-    from lowering.tir_to_llvm.calls.calls import inner_name
+    from lowering.kernels.cpu.emit.kernel import outside_modules
+    from lowering.tir_to_llvm.calls import inner_name
     from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
     from lowering.tir_to_llvm.emitter import LoweringOptions
 
@@ -149,3 +154,61 @@ def run_tir_passes(module: ModuleOp) -> None:
     """Runs `tir_passes` on a module in place."""
     for step in tir_passes():
         step.apply(Context(), module)
+
+
+@dataclass(frozen=True)
+class CodeMaker:
+    """Has objects compiled in the background, and stores them."""
+
+    background: Background
+    cache: CodeCache
+    target: Target
+    options: CompileOptions
+
+    def start(self, text: str, key: str) -> Future[bytes]:
+        """The object of LLVM text, which is stored under a key."""
+
+        def work(compile: Compile) -> bytes:
+            data = compile(text, self.target, self.options)
+            self.cache.put(key, data)
+            return data
+
+        return self.background.submit_code(work, len(text))
+
+
+def finished(data: bytes) -> Future[bytes]:
+    """An object that is there."""
+    found: Future[bytes] = Future()
+    found.set_result(data)
+    return found
+
+
+@dataclass(frozen=True)
+class SharedRoutines:
+    """The routines of the kernels of a build."""
+
+    maker: CodeMaker
+    salt: str
+    """What all code depends on; a routine has no other facts than its name."""
+    objects: dict[str, Future[bytes]] = field(default_factory=dict[str, "Future[bytes]"])
+    """Object file by the symbol that it defines."""
+
+    def are_there_for(self, kernel: bytes) -> bool:
+        """Whether all routines that a kernel's object calls are stored or being made."""
+        return all(self._is_there(name) for name in object_symbols(kernel).undefined if name.startswith(ROUTINE))
+
+    def add(self, routines: Mapping[str, Callable[[], str]]) -> None:
+        """Sees to it that there are these, of which it has the symbols and what gives LLVM text."""
+        for symbol, text in routines.items():
+            if not self._is_there(symbol):
+                self.objects[symbol] = self.maker.start(text(), self._key(symbol))
+
+    def _is_there(self, symbol: str) -> bool:
+        if debug_level() < Debug.SCHEDULES and symbol not in self.objects:
+            data = self.maker.cache.get(self._key(symbol))
+            if data is not None:
+                self.objects[symbol] = finished(data)
+        return symbol in self.objects
+
+    def _key(self, symbol: str) -> str:
+        return cache_key([self.salt, "routine", symbol])

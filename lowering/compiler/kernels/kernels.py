@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, TextIO
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import CodeCache, cache_key, default_cache
-from lowering.cache.version import compiler_version
-from lowering.compiler.kernels.kernel_lowering import DEFAULT_OPTIONS, KernelOptions, code_key
+from lowering.cache.module_digest import compiler_version
+from lowering.compiler.debug import ProgressBar
+from lowering.compiler.kernels.kernel_lowering import (
+    DEFAULT_OPTIONS,
+    CodeMaker,
+    KernelOptions,
+    SharedRoutines,
+    code_key,
+)
 from lowering.compiler.kernels.kernel_maker import Kernel, KernelMaker
-from lowering.compiler.kernels.routines import CodeMaker, SharedRoutines
-from lowering.compiler.progress import ProgressBar
 from lowering.llvm.background import Background
 from lowering.llvm.binding import library_version
 from lowering.llvm.compiler import CompileOptions, compile_object
-from lowering.llvm.loading.loader import LoadedCode, load_objects
+from lowering.llvm.loading import LoadedCode, load_objects
 from lowering.llvm.text.llvm_text import spent_text
-from lowering.tir_to_llvm.signature import KernelSignature, kernel_signature
-from lowering.tune.location import nothing_is_tuned
+from lowering.tir_to_llvm.emitter import KernelSignature, kernel_signature
+from lowering.tune.database import nothing_is_tuned
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -77,7 +82,7 @@ class Kernels:
         """
         import tvm_ffi
 
-        from lowering.tir_to_llvm.packed_entry.entry import entry_symbol
+        from lowering.tir_to_llvm.packed_entry import entry_symbol
 
         symbol = self.symbols[name]
         entry = load_objects([self._entry(name)], {symbol: self.address(name)}, keep_alive=self.code)
@@ -85,7 +90,7 @@ class Kernels:
         return tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=entry)
 
     def _entry(self, name: str) -> bytes:
-        from lowering.tir_to_llvm.packed_entry.entry import packed_entry
+        from lowering.tir_to_llvm.packed_entry import packed_entry
 
         signature = self.signatures[name]
         symbol = self.symbols[name]

@@ -1,16 +1,20 @@
-"""How convolutions and their transposes may be shared.
+"""How convolutions, their transposes and deformable ones may be shared.
 
 V1: along the batch, and along the filters of the kernel, which are channels of the result.
 V2: along the channels of the data, which the kernel has, too: each worker has a term of the result.
 
 Groups of channels are not separated, so that with more than one only the batch is left. Spatial dimensions are needed
 as a whole: windows reach into the tiles of others.
+
+DF1: `deform_conv2d` along the batch, and, of one group, along the filters.
+DF2: `col2im` along the batch.
 """
 
 from __future__ import annotations
 
 from lowering.distributed.factors import Factors, Labels, dims, shards
 from relax_dialect.ops.convolution import (
+    Col2ImOp,
     Conv1dOp,
     Conv1dTransposeOp,
     Conv2dOp,
@@ -18,6 +22,7 @@ from relax_dialect.ops.convolution import (
     Conv3dOp,
     Conv3dTransposeOp,
     ConvolutionOp,
+    DeformConv2dOp,
 )
 from relax_dialect.ops.layouts import Layout
 
@@ -43,3 +48,18 @@ def _labels(layout: Layout, by: dict[str, str]) -> Labels:
 def _sizes(layout: Layout, shape: tuple[object, ...], letter: str) -> tuple[object, ...]:
     """The dimensions of channels: of blocks, how many and how large they are."""
     return tuple(shape[layout.index(part)] for part in layout.parts(letter))
+
+
+@shards(DeformConv2dOp)
+def deform_conv2d(op: DeformConv2dOp) -> Factors:
+    """DF1; channels have offsets in common, and are needed as a whole."""
+    batch: Labels = ("n", None, None, None)
+    filters = "o" if op.groups.value.data == 1 else None
+    return Factors([batch, (filters, None, None, None), batch, batch], [("n", filters, None, None)])
+
+
+@shards(Col2ImOp)
+def col2im(op: Col2ImOp) -> Factors:
+    """DF2."""
+    labels = [("n", *(None,) * (len(dims(value)) - 1)) for value in (op.x, op.result)]
+    return Factors([labels[0], ()], [labels[1]])

@@ -29,8 +29,8 @@ from relax_dialect.ops.creation import FullOp, ZerosOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.indexing import StridedSliceOp, TakeOp
 from relax_dialect.ops.manipulation import ExpandDimsOp
-from relax_dialect.ops.search import WhereOp
 from relax_dialect.ops.shapes import ShapeOp
+from relax_dialect.ops.sorting import WhereOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.sharding import MeshAxis, tile_size
 from relax_dialect.struct_info.types import TensorType

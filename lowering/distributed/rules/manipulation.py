@@ -5,6 +5,10 @@ M2: `reshape` and `flatten` along dimensions that stay, and along the first of t
 becomes, if workers divide it: then tiles stay in one piece.
 M3: `broadcast_to` along every dimension of the result; the operand is needed as a whole where it is broadcast.
 M4: `flip` along every dimension but its axis.
+
+Y1: `dropout`, which leaves a tensor as it is, along every dimension.
+Y2: `batch_flatten` along the batch.
+Y3: `pixel_shuffle` along every dimension but the last three.
 """
 
 from __future__ import annotations
@@ -12,12 +16,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.distributed.factors import Factors, Labels, broadcast, dims, named, shards
+from lowering.distributed.rules.unary import elementwise
 from relax_dialect.ops.manipulation import (
+    BatchFlattenOp,
     BroadcastToOp,
+    DropoutOp,
     ExpandDimsOp,
     FlattenOp,
     FlipOp,
     PermuteDimsOp,
+    PixelShuffleOp,
     ReshapeOp,
     SqueezeOp,
 )
@@ -112,4 +120,21 @@ def flip(op: FlipOp) -> Factors:
     """M4."""
     rank = len(dims(op.x))
     labels = named("d", rank, [op.axis.value.data % rank])
+    return Factors([labels], [labels])
+
+
+shards(DropoutOp)(elementwise)  # Y1
+
+
+@shards(BatchFlattenOp)
+def batch_flatten(op: BatchFlattenOp) -> Factors:
+    """Y2."""
+    return Factors([("n", *(None,) * (len(dims(op.x)) - 1))], [("n", None)])
+
+
+@shards(PixelShuffleOp)
+def pixel_shuffle(op: PixelShuffleOp) -> Factors:
+    """Y3."""
+    rank = len(dims(op.x))
+    labels: Labels = named("d", rank, range(rank - 3, rank))
     return Factors([labels], [labels])

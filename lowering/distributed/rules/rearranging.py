@@ -1,16 +1,24 @@
-"""How what rearranges elements may be shared.
+"""How what rearranges and pads may be shared.
 
 E1: `reverse_sequence` along every dimension but that of the sequence; that of the batch is that of the lengths, too.
 E2: `meshgrid` along every dimension of the results, of which each vector has one.
 E3: `layout_transform` along the dimensions that both layouts have and neither cuts into blocks.
 E4: `multinomial_from_uniform` along the samples; all workers have the probabilities.
+
+PD1: along every dimension that is not padded.
 """
 
 from __future__ import annotations
 
 from lowering.distributed.factors import Factors, Labels, dims, named, shards
 from relax_dialect.ops.layouts import Layout
-from relax_dialect.ops.rearranging import LayoutTransformOp, MeshgridOp, MultinomialFromUniformOp, ReverseSequenceOp
+from relax_dialect.ops.rearranging import (
+    LayoutTransformOp,
+    MeshgridOp,
+    MultinomialFromUniformOp,
+    PadOp,
+    ReverseSequenceOp,
+)
 
 
 @shards(ReverseSequenceOp)
@@ -47,3 +55,11 @@ def layout_transform(op: LayoutTransformOp) -> Factors:
 def multinomial(op: MultinomialFromUniformOp) -> Factors:
     """E4."""
     return Factors([(None, None), ("n", None), ("n", None)], [("n", None)])
+
+
+@shards(PadOp)
+def pad(op: PadOp) -> Factors:
+    """PD1."""
+    rank, widths = len(dims(op.x)), op.pad_width.get_values()
+    labels = named("d", rank, [at for at in range(rank) if widths[2 * at] or widths[2 * at + 1]])
+    return Factors([labels], [labels])

@@ -1,15 +1,30 @@
-"""How regions of images may be pooled on several workers.
+"""How boxes may be selected, and regions of images pooled, on several workers.
 
 RV1: `roi_align` and `roi_pool` along the regions, and along the channels of the images.
+
+DT1: `get_valid_counts` and `box_nms` along the batch.
 """
 
 from __future__ import annotations
 
-from lowering.distributed.factors import Factors, shards
-from relax_dialect.ops.vision import ROIAlignOp, ROIPoolOp
+from lowering.distributed.factors import Factors, Labels, dims, shards
+from relax_dialect.ops.vision import BoxNMSOp, GetValidCountsOp, ROIAlignOp, ROIPoolOp
 
 
 @shards(ROIAlignOp, ROIPoolOp)
 def by_region(op: ROIAlignOp | ROIPoolOp) -> Factors:
     """RV1; a region may be of any image, so all workers have the batch."""
     return Factors([(None, "c", None, None), ("r", None), ("r",)], [("r", "c", None, None)])
+
+
+@shards(GetValidCountsOp, BoxNMSOp)
+def by_batch(op: GetValidCountsOp | BoxNMSOp) -> Factors:
+    """DT1: the first dimension of all operands and results."""
+    operands, results = (
+        [_batch(len(dims(value))) for value in values] for values in (tuple(op.operands), tuple(op.results))
+    )
+    return Factors(operands, results)
+
+
+def _batch(rank: int) -> Labels:
+    return ("n", *(None,) * (rank - 1))

@@ -1,6 +1,8 @@
 """Kernels with contractions: GEMM, convolution and attention, with their elementwise prologues and epilogues.
 
 Generators that few programs need are loaded by the first kernel that has such code.
+
+The loops around them stay as they are: the code of a stage replaces its nest alone.
 """
 
 from __future__ import annotations
@@ -9,23 +11,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.cpu.attention.pattern import Attention, find_attention
 from lowering.kernels.cpu.conv.depthwise import DepthwiseConvolution, depthwise_of, elide_padding
 from lowering.kernels.cpu.conv.depthwise_bytes import ByteDepthwiseConvolution, byte_depthwise_of
 from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convolution
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.routines import routines_for
-from lowering.kernels.cpu.gemm.block_integers import BlockIntegerGemm, columns_left, row_planes
+from lowering.kernels.cpu.emit.kernel import Kernel, routines_for
 from lowering.kernels.cpu.gemm.block_weights import (
     BlockDotGemm,
     BlockGemm,
+    BlockIntegerGemm,
     BlockPanelGemm,
     can_decode_in_registers,
+    columns_left,
+    row_planes,
 )
-from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M
+from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M, tiling, with_tiles
 from lowering.kernels.cpu.gemm.direct import DirectContraction, is_direct
 from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction
 from lowering.kernels.cpu.gemm.dot_groups.gemm import DotGroupGemm
@@ -34,19 +38,18 @@ from lowering.kernels.cpu.gemm.packed import PackedGemm
 from lowering.kernels.cpu.gemm.problem import Gemm
 from lowering.kernels.cpu.gemm.skinny import can_be_skinny, has_partial_sums
 from lowering.kernels.cpu.gemm.strategy import emit_best, generators
-from lowering.kernels.cpu.gemm.tiling import tiling, with_tiles
+from lowering.kernels.cpu.memory_bound import emit_alone, is_understood
 from lowering.kernels.cpu.rewrites.axis_splitting import split_groups
 from lowering.kernels.cpu.rewrites.inlining import inline_operands
-from lowering.kernels.cpu.single_stage import emit_alone, is_understood
-from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
+from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction, find_epilogue
 from lowering.kernels.cpu.structure.decoding import Decoding, find_decoding
-from lowering.kernels.cpu.structure.epilogue import find_epilogue
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
-from lowering.kernels.cpu.structure.reduction import reduction_of
-from lowering.kernels.cpu.structure.stages import Program, Stage, find_program, find_stages
+from lowering.kernels.cpu.structure.reduction import find_reduction, reduction_of
+from lowering.kernels.cpu.structure.stages import Program, Stage, find_inner_stages, find_program, find_stages
 from lowering.kernels.cpu.structure.winograd import Winograd, find_winograd
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
+from tir_dialect.types import IteratorKind
 
 Item: TypeAlias = Gemm | BlockGemm | DotGroupGemm | Attention | Winograd | Stage
 """What code is generated for at once."""
@@ -285,3 +288,50 @@ def emit_gemm(gemm: Gemm) -> str:
         return "direct since windows overlap or K is short"
     with gemm.batches() as coords:
         return ", else ".join(emit_best(gemm, generators(gemm), coords))
+
+
+def schedule_inner_stages(func: PrimFuncOp, target: Target) -> str | None:
+    """Rewrites reductions and elementwise stages inside of loops of a function; says which generators made the code of
+    contractions, and why, if there are any. A function that is a list of stages is not concerned.
+    """
+    if func.may_alias is not None or find_program(func) is not None:
+        return None
+    routines, explained = routines_for(func), list[str]()
+    for stage in find_inner_stages(func):
+        if not is_understood([stage]) or stage.of_kind(IteratorKind.SCAN) or not _is_worth_compiling(stage):
+            continue
+        block = Block()
+        values = {value: value for op in stage.nest.walk() for value in op.operands if _is_outside(value, stage.nest)}
+        kernel = Kernel(Code(block, stage.nest.location), target, values, routines)
+        explanation = _emit(kernel, stage)
+        explained += [] if explanation is None else [explanation]
+        Rewriter.inline_block(block, InsertPoint.before(stage.nest))
+        Rewriter.erase_op(stage.nest)
+    return "; ".join(explained) or None
+
+
+def _is_worth_compiling(stage: Stage) -> bool:
+    """Whether a stage is no contraction, or the matrix of its columns has known sizes, as weights have.
+
+    The code for matrices of any size takes several times as long to compile.
+    """
+    contraction = find_contraction(stage)
+    axes = () if contraction is None else (*contraction.column, *contraction.outer, *contraction.reduced)
+    return all(stage.extents[axis].constant_value is not None for axis in axes)
+
+
+def _emit(kernel: Kernel, stage: Stage) -> str | None:
+    """The code of a stage; of a contraction says which generator made it, and why."""
+    for buffer in dict.fromkeys(access.buffer for access in stage.accesses):
+        kernel.make_flat(buffer)
+    contraction = find_contraction(stage)
+    if contraction is not None:
+        return emit_contraction(gemm_of(kernel, contraction, (), frozenset()))
+    emit_alone(kernel, stage, find_reduction(stage))
+    return None
+
+
+def _is_outside(value: SSAValue, nest: Operation) -> bool:
+    owner = value.owner
+    op = owner if isinstance(owner, Operation) else owner.parent_op()
+    return op is None or not nest.is_ancestor(op)

@@ -8,21 +8,122 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Region, SSAValue
 
+from lowering.kernels.cpu.elementwise.broadcasting import emit_broadcasts, find_broadcasts
+from lowering.kernels.cpu.elementwise.interleaving import (
+    Interleaving,
+    emit_interleaving,
+    find_interleavings,
+    when_components_have_code,
+)
+from lowering.kernels.cpu.elementwise.padding import emit_padding
+from lowering.kernels.cpu.elementwise.transposition import emit_transposition, find_transposition
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.rewrites.axis_splitting import split_quotients
 from lowering.kernels.cpu.rewrites.inlining import inline_producers
 from lowering.kernels.cpu.rewrites.softmax import simplify_exponentials
-from lowering.kernels.cpu.row.chain import find_row
+from lowering.kernels.cpu.row.row_blocks import find_row
 from lowering.kernels.cpu.row.rows import RowKernel, values_of_reductions
-from lowering.kernels.cpu.single_stage import emit_alone, is_understood, scan_of
-from lowering.kernels.cpu.structure.reduction import reduction_of
-from lowering.kernels.cpu.structure.stages import Program, Stage, find_program, find_stages, rewritten
+from lowering.kernels.cpu.structure.padding import find_padding
+from lowering.kernels.cpu.structure.reduction import Reduction, find_reduction, reduction_of
+from lowering.kernels.cpu.structure.stages import Program, Stage, find_program, find_stages, rewritten, work_of
+from lowering.kernels.cpu.structure.winograd import is_transform
+from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
+from tir_dialect.types import IteratorKind
 
 if TYPE_CHECKING:
-    from lowering.kernels.cpu.scan.scan import Scan
+    from lowering.kernels.cpu.scan import Scan
+
+
+def is_understood(stages: Sequence[Stage]) -> bool:
+    """Whether stages are elementwise stages and reductions on contiguous buffers, or a scan."""
+    accesses = (op.buffer_type for stage in stages for op in stage.accesses)
+    if any(not kind.has_default_strides or kind.offset.terms for kind in accesses):
+        return False
+    return scan_of(stages) is not None or all(map(_is_elementwise_or_reduction, stages))
+
+
+def _is_elementwise_or_reduction(stage: Stage) -> bool:
+    if stage.of_kind(IteratorKind.REDUCE):
+        return not stage.of_kind(IteratorKind.SCAN) and find_reduction(stage) is not None
+    return not stage.init and _is_elementwise(stage)
+
+
+def scan_of(stages: Sequence[Stage]) -> Scan | None:
+    """The scan that stages are; its modules are loaded only if there is a scan axis."""
+    if not stages[0].of_kind(IteratorKind.SCAN):
+        return None
+    from lowering.kernels.cpu.scan import find_scan
+
+    return find_scan(stages)
+
+
+def _is_elementwise(stage: Stage) -> bool:
+    """Whether the stage reads what it writes only at the same index."""
+    written = {store.buffer: stage.accesses[store] for store in stage.stores}
+    if stage.of_kind(IteratorKind.SCAN) or (len(written) != len(stage.stores) and not is_transform(stage)):
+        return False
+    return all(stage.accesses[load] == written.get(load.buffer, stage.accesses[load]) for load in stage.loads)
+
+
+def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> None:
+    """Generates an elementwise stage or a reduction."""
+    if reduction is None:
+        _emit_elementwise(kernel, stage)
+        return
+    # Not at the top: many programs reduce nothing but by contractions.
+    from lowering.kernels.cpu.reduce.reductions import emit_full_reduction, emit_kept_axes_reduction
+
+    if not stage.of_kind(IteratorKind.SPATIAL):
+        emit_full_reduction(kernel, stage, reduction)
+    else:
+        emit_kept_axes_reduction(kernel, stage, reduction)
+
+
+def _emit_elementwise(kernel: Kernel, stage: Stage) -> None:
+    """Generates an elementwise stage by the first form that fits."""
+    padding, interleavings = find_padding(stage), find_interleavings(kernel, stage)
+    broadcasts = find_broadcasts(kernel, stage)
+    if broadcasts is not None:
+        emit_broadcasts(kernel, broadcasts)
+    elif padding is not None:
+        emit_padding(kernel, padding)
+    else:
+        _emit_interleavings(kernel, stage, interleavings)
+
+
+def _emit_interleavings(kernel: Kernel, stage: Stage, interleavings: Sequence[Interleaving]) -> None:
+    """Generates the interleavings that a call may have, and otherwise the general form."""
+    if not interleavings:
+        _emit_transposition_or_nest(kernel, stage)
+    elif interleavings[0].is_known:
+        emit_interleaving(kernel, interleavings[0])
+    else:
+        with when_components_have_code(kernel, interleavings[0]) as have_code:
+            emit_interleaving(kernel, interleavings[0])
+        with kernel.code.otherwise(have_code):
+            _emit_interleavings(kernel, stage, interleavings[1:])
+
+
+def _emit_transposition_or_nest(kernel: Kernel, stage: Stage) -> None:
+    transposition = find_transposition(kernel, stage)
+    if transposition is not None:
+        emit_transposition(kernel, transposition)
+        return
+    nest = LoopNest(kernel, [stage], range(len(stage.axes)))
+    outermost, lanes = nest.outermost, nest.width if nest.outermost is nest.lane else 1
+    if outermost is None:
+        nest.emit({})
+        return
+    if len(nest.outer) < 2:
+        with kernel.partition(outermost.extent, work_of(stage), lanes) as chunk:
+            nest.emit({}, chunk)
+        return
+    # The outermost axis may have fewer values than there are threads, as one image with many channels.
+    with kernel.partition_2d(outermost.extent, nest.outer[1].extent, work_of(stage), 1) as chunks:
+        nest.emit({}, *chunks)
 
 
 def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
@@ -87,7 +188,6 @@ class _Emitter:
         return frozenset(param for param in self.func.params if param in written and param not in read)
 
     def _emit_scan(self, scan: Scan) -> None:
-        from lowering.kernels.cpu.scan.scan_columns import emit_scan_columns
-        from lowering.kernels.cpu.scan.scan_rows import emit_scan_rows
+        from lowering.kernels.cpu.scan import emit_scan_columns, emit_scan_rows
 
         (emit_scan_rows if scan.is_along_rows else emit_scan_columns)(self.kernel, scan)

@@ -1,9 +1,13 @@
-"""The blocks and ops of one llvm function, and its constants, each made once, at the start of the entry block."""
+"""The blocks and ops of one llvm function: its types, constants, each made once, the dominator tree of its blocks, and
+the loops around the current one.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import cast
 
@@ -18,21 +22,195 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     StringAttr,
     SymbolRefAttr,
+    VectorType,
     i1,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from lowering.llvm.builder.vector_types import (
-    dense_floats,
-    dense_integers,
-    element_type,
-    integer_type,
-    is_vector,
-    lanes_of,
-)
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array, vector_of
+
+_SPLAT = (llvm.InsertElementOp, llvm.ShuffleVectorOp)
+
+
+@dataclass
+class Loop:
+    """A loop that is being emitted."""
+
+    front: Block
+    """The preheader, which ends in the branch to the first iteration."""
+
+    head: Block
+    """The header, the first block of an iteration."""
+    is_innermost: bool = True
+    read: list[SSAValue] = field(default_factory=list[SSAValue])
+    """The values that each iteration loads from the same address."""
+    writes_one_address: bool = False
+    """Whether each iteration stores to the same address."""
+
+
+class BlockTree:
+    """The dominators of the blocks that have been started.
+
+    A block is started after all branches to it but those that close a loop, whose sources it dominates itself.
+    """
+
+    def __init__(self, entry: Block) -> None:
+        self._numbers = {id(entry): 0}
+        """The number of each block in the order of starts, in which dominators come first. Blocks stay, so that their
+        identities do, which are quicker than their hashes."""
+        self._above = [0]
+        """The number of the nearest dominator, by the number of a block."""
+        self._sources: dict[int, list[int]] = {}
+        """The numbers of the blocks that branch to one, by its identity."""
+        self.loops: list[Loop] = []
+        """Those around the block at hand, the outermost first."""
+
+    def branch(self, source: Block, target: Block) -> None:
+        """Records an edge."""
+        self._sources.setdefault(id(target), []).append(self._numbers[id(source)])
+
+    def start(self, block: Block) -> None:
+        """Appends a block."""
+        above, *others = self._sources.get(id(block)) or [0]
+        for other in others:
+            above = self._common(above, other)
+        self._numbers[id(block)] = len(self._above)
+        self._above.append(above)
+
+    def _common(self, a: int, b: int) -> int:
+        while a != b:
+            if a > b:
+                a = self._above[a]
+            else:
+                b = self._above[b]
+        return a
+
+    def dominates(self, block: Block, other: Block) -> bool:
+        """Whether a block dominates another one."""
+        number, at = self._numbers[id(block)], self._numbers[id(other)]
+        while at > number:
+            at = self._above[at]
+        return at == number
+
+    def number_of(self, value: SSAValue) -> int:
+        """How late a value is there: the number of its block. Constants are in the entry block."""
+        block = value.op.parent if type(value) is OpResult else cast("BlockArgument", value).block
+        return 0 if block is None else self._numbers[id(block)]
+
+    @staticmethod
+    def block_of(value: SSAValue) -> Block | None:
+        """The block that a value is known from; None for what is in no block yet."""
+        return value.op.parent if type(value) is OpResult else cast("BlockArgument", value).block
+
+    def home(self, number: int, block: Block, levels: int | None = None) -> Block:
+        """The block in which to compute, for `block`, a value known from the block of that number on.
+
+        It is outside of the loops in which the value is invariant, or of the innermost `levels` of them.
+        """
+        current = self._numbers[id(block)]
+        for loop in self.loops if levels is None else self.loops[-levels:]:
+            if number <= self._numbers[id(loop.front)] < current:
+                return loop.front
+        return block
+
+    @contextmanager
+    def loop(self, front: Block, head: Block) -> Generator[Loop]:
+        """What is started meanwhile belongs to a loop."""
+        if self.loops:
+            self.loops[-1].is_innermost = False
+        self.loops.append(Loop(front, head))
+        yield self.loops[-1]
+        self.loops.pop()
+
+    def repeats_work(self, loop: Loop) -> bool:
+        """Whether iterations store to one address, or recompute the same values from loads that a store may change."""
+        return loop.is_innermost and (loop.writes_one_address or self._computes_the_same(loop))
+
+    def _computes_the_same(self, loop: Loop) -> bool:
+        same = set(loop.read)
+        pending = list(loop.read)
+        while pending:
+            for use in pending.pop().uses:
+                op = use.operation
+                if all(value in same or not self.changes(loop, value) for value in op.operands) and op.results:
+                    if type(op) not in _SPLAT:
+                        return True
+                    same.add(op.results[0])
+                    pending.append(op.results[0])
+        return False
+
+    def changes(self, loop: Loop, value: SSAValue) -> bool:
+        """Whether a value varies in the current loop."""
+        return self.number_of(value) > self._numbers[id(loop.front)]
+
+
+def element_type(type_: Attribute) -> Attribute:
+    """The type itself, or a vector's element type."""
+    return cast("VectorType[Attribute]", type_).element_type if is_vector(type_) else type_
+
+
+def lane_count(type_: Attribute) -> int | None:
+    """The number of elements of a vector type; None for other types."""
+    return cast("VectorType[Attribute]", type_).shape.data[0].data if is_vector(type_) else None
+
+
+def lanes_of(type_: Attribute) -> int:
+    """The number of elements of a vector type; `TypeError` for other types."""
+    lanes = lane_count(type_)
+    if lanes is None:
+        raise TypeError(f"expected a vector type, got {type_}")
+    return lanes
+
+
+def is_vector(type_: Attribute) -> bool:
+    """Whether it is a vector type."""
+    # The class itself, which has no subclasses: `isinstance` goes through the abstract base and is asked for every op.
+    return type(type_) is VectorType
+
+
+def integer_type(type_: Attribute) -> IntegerType:
+    """The type itself; `TypeError` if it is no integer type."""
+    if not isinstance(type_, IntegerType):
+        raise TypeError(f"expected an integer type, got {type_}")
+    return cast("IntegerType", type_)
+
+
+@lru_cache(maxsize=256)
+def type_suffix(type_: Attribute) -> str:
+    """How the names of overloaded intrinsics spell a type."""
+    lanes = lane_count(type_)
+    return f"{'' if lanes is None else f'v{lanes}'}{element_type(type_)}"
+
+
+def like(shape: Attribute, element: Attribute) -> Attribute:
+    """`element`, or a vector of it with as many elements as `shape` has."""
+    lanes = lane_count(shape)
+    return element if lanes is None else vector_of(element, lanes)
+
+
+def dense_integers(values: Sequence[int], element: IntegerType) -> DenseIntOrFPElementsAttr:
+    """A vector of integers, which fit the type."""
+    return _integers(tuple(map(int, values)), element)
+
+
+def dense_floats(values: Sequence[float], element: AnyFloat) -> DenseIntOrFPElementsAttr:
+    """A vector of floats, rounded to the type."""
+    # By their bits: zeros of both signs are equal.
+    return _floats(struct.pack(f"{len(values)}d", *values), element)
+
+
+@lru_cache(maxsize=1024)
+def _integers(values: tuple[int, ...], element: IntegerType) -> DenseIntOrFPElementsAttr:
+    return DenseIntOrFPElementsAttr.from_list(VectorType(element, [len(values)]), values)
+
+
+@lru_cache(maxsize=1024)
+def _floats(values: bytes, element: AnyFloat) -> DenseIntOrFPElementsAttr:
+    numbers = struct.unpack(f"{len(values) // 8}d", values)
+    return DenseIntOrFPElementsAttr.from_list(VectorType(element, [len(numbers)]), numbers)
+
 
 EXTERNAL = llvm.LinkageAttr("external")
 INTERNAL = llvm.LinkageAttr("internal")

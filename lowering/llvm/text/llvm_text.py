@@ -18,11 +18,18 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from lowering.llvm.errors import CodegenError
-from lowering.llvm.text.attributes import LOOP_HINTS, fast_math_flags, integer_flags
-from lowering.llvm.text.llvm_types import mangled, quoted, vector_count, vector_element
+from lowering.llvm.binding import CodegenError
+from lowering.llvm.text.llvm_types import (
+    LOOP_HINTS,
+    fast_math_flags,
+    integer_flags,
+    mangled,
+    quoted,
+    vector_count,
+    vector_element,
+)
 from lowering.llvm.text.module_text import Emit, FunctionText, ModuleText
-from lowering.tir_to_llvm import llvm_ext, llvm_ext_memory
+from lowering.tir_to_llvm import llvm_ext
 from tir_dialect.garbage import release
 from tir_dialect.ops.memory import i32_array
 
@@ -81,7 +88,7 @@ def _gep(text: FunctionText, op: Operation) -> None:
 
 
 def _masked_load(text: FunctionText, op: Operation) -> None:
-    load = cast(llvm_ext_memory.MaskedLoadOp, op)
+    load = cast(llvm_ext.MaskedLoadOp, op)
     type_name = text.types(load.res.type)
     types = [text.types(operand.type) for operand in op.operands]
     callee = text.module.declare(f"llvm.masked.load.{mangled(type_name)}.p0", type_name, types)
@@ -92,7 +99,7 @@ def _masked_load(text: FunctionText, op: Operation) -> None:
 
 def _masked_store(text: FunctionText, op: Operation) -> None:
     value, pointer, mask = op.operands
-    alignment = cast(llvm.MaskedStoreOp | llvm_ext_memory.MaskedStoreOp, op).alignment.value.data
+    alignment = cast(llvm.MaskedStoreOp | llvm_ext.MaskedStoreOp, op).alignment.value.data
     types = [text.types(operand.type) for operand in op.operands]
     callee = text.module.declare(f"llvm.masked.store.{mangled(types[0])}.p0", "void", types)
     operands = f"{text.typed(value)}, ptr align {alignment} {text.names[pointer]}, {text.typed(mask)}"
@@ -107,7 +114,7 @@ def _lane_pointers(text: FunctionText, pointer: SSAValue, offsets: SSAValue, ele
 
 
 def _gather(text: FunctionText, op: Operation) -> None:
-    gather = cast(llvm_ext_memory.GatherOp, op)
+    gather = cast(llvm_ext.GatherOp, op)
     type_name, mask_name = text.types(gather.res.type), text.types(gather.mask.type)
     pointers = _lane_pointers(text, gather.ptr, gather.offsets, vector_element(type_name))
     vector = f"<{vector_count(type_name)} x ptr>"
@@ -120,7 +127,7 @@ def _gather(text: FunctionText, op: Operation) -> None:
 
 
 def _scatter(text: FunctionText, op: Operation) -> None:
-    scatter = cast(llvm_ext_memory.ScatterOp, op)
+    scatter = cast(llvm_ext.ScatterOp, op)
     type_name, mask_name = text.types(scatter.value.type), text.types(scatter.mask.type)
     pointers = _lane_pointers(text, scatter.ptr, scatter.offsets, vector_element(type_name))
     vector = f"<{vector_count(type_name)} x ptr>"
@@ -131,7 +138,7 @@ def _scatter(text: FunctionText, op: Operation) -> None:
 
 
 def _atomic_rmw(text: FunctionText, op: Operation) -> None:
-    word = cast(llvm_ext_memory.AtomicRMWOp, op).operation.data
+    word = cast(llvm_ext.AtomicRMWOp, op).operation.data
     text.define(op.results[0], f"atomicrmw {word} {', '.join(map(text.typed, op.operands))} seq_cst")
 
 
@@ -141,11 +148,11 @@ MEMORY_EMITTERS: dict[type[Operation], Emit] = {
     llvm.LoadOp: _load,
     llvm.MaskedStoreOp: _masked_store,
     llvm.StoreOp: _store,
-    llvm_ext_memory.AtomicRMWOp: _atomic_rmw,
-    llvm_ext_memory.GatherOp: _gather,
-    llvm_ext_memory.ScatterOp: _scatter,
-    llvm_ext_memory.MaskedLoadOp: _masked_load,
-    llvm_ext_memory.MaskedStoreOp: _masked_store,
+    llvm_ext.AtomicRMWOp: _atomic_rmw,
+    llvm_ext.GatherOp: _gather,
+    llvm_ext.ScatterOp: _scatter,
+    llvm_ext.MaskedLoadOp: _masked_load,
+    llvm_ext.MaskedStoreOp: _masked_store,
 }
 
 

@@ -9,9 +9,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from lowering.llvm.errors import CodegenError
-from lowering.llvm.text.attributes import Metadata
-from lowering.llvm.text.llvm_types import TypeNames, constant, quoted
+from lowering.llvm.binding import CodegenError
+from lowering.llvm.text.llvm_types import Metadata, TypeNames, constant, quoted
 
 Emit = Callable[["FunctionText", Operation], None]
 

@@ -1,15 +1,253 @@
-"""`defer-unknown-types`: ops on values of unknown rank or dtype are compiled when the values are known."""
+"""`defer-unknown-types`: ops on values of unknown rank or dtype are compiled when the values are known.
+
+The first line of their text says it, as a comment, unless it is what `build` does by default.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from io import StringIO
+
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
 
 from lowering.diagnostics import fail
-from lowering.relax.deferred.outline import defer, groups, is_static
-from relax_dialect.ops.structure import FuncOp
+from lowering.locations import inherit_location
+from lowering.verify.stages import RELAX_CALLS, RELAX_CORE
+from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.ops.call_tir import CallPurePackedOp
+from relax_dialect.ops.gather import ScatterNDOp
+from relax_dialect.ops.manipulation import ExpandDimsOp, FlattenOp, ReshapeOp, SqueezeOp
+from relax_dialect.ops.rearranging import MapIndicesOp
+from relax_dialect.ops.shapes import ShapeGetOp, ShapeOfOp, ShapeToTensorOp, SizeOp, TupleGetOp, TupleOp
+from relax_dialect.ops.structure import FuncOp, ReturnOp
+from relax_dialect.ops.values import OpaqueValue, PrimOp, StringOp
+from relax_dialect.scope import BindsBlockSymbols, symbols_used
+from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.symbols import iter_bare_symbols, iter_symbols
+from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType, TupleType
+from tir_dialect.attributes import SymbolAttr
+from tir_dialect.dims import symbol
+from tir_dialect.target import Target
+from vm_dialect.ops.calls import CallPackedOp
+from vm_dialect.ops.values import StrOp
+
+RUN = "vm.builtin.run_deferred"
+"""The function that is called with the text of a deferred function and its arguments."""
+
+_HEAD = "// built with "
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `build` is given."""
+
+    target: Target | None = None
+    """The host unless it is named."""
+    opt_level: int = 3
+
+    @staticmethod
+    def of(text: str) -> Options:
+        """Those that a text names. Code for a machine of another kind than ours is made for ours."""
+        if not text.startswith(_HEAD):
+            return Options()
+        level, _, machine = text.partition("\n")[0].removeprefix(_HEAD).partition(" ")
+        target = Target.parse(machine)
+        return Options(target if target.arch == Target.host().arch else None, int(level.removeprefix("O")))
+
+
+def set_options(module: ModuleOp, target: Target, opt_level: int) -> None:
+    """Writes into the texts of deferred functions how the program is built."""
+    if target == Target.host() and opt_level == Options.opt_level:
+        return
+    settings = " ".join(f"{name}={value}" for name, value in target.settings().items())
+    head = f"{_HEAD}O{opt_level} host {settings}\n"
+    for op in module.walk():
+        text = op.operands[0].owner if isinstance(op, CallPackedOp) and op.function.data == RUN else None
+        if isinstance(text, StrOp) and not text.value.data.startswith(_HEAD):
+            text.properties["value"] = StringAttr(head + text.value.data)
+
+
+_VIEWS = (ExpandDimsOp, FlattenOp, ReshapeOp, SqueezeOp, SizeOp)
+"""Ops that have a form in the machine if the rank is known."""
+
+_COMPANIONS = (ShapeGetOp, ShapeOfOp, ShapeToTensorOp, TupleGetOp, TupleOp)
+"""Ops that need not be deferred, but may be, so that what follows them can be in the same group."""
+
+
+def is_unknown(info: Attribute) -> bool:
+    """Whether the rank or the dtype of a value is not known."""
+    if isinstance(info, TensorType):
+        return info.dims is None or info.dtype is None
+    if isinstance(info, TupleType):
+        return any(map(is_unknown, info.fields))
+    return isinstance(info, ShapeType) and info.dims is None
+
+
+def is_static(info: Attribute) -> bool:
+    """Whether everything is known about a value that inference may look at."""
+    if isinstance(info, TensorType | ShapeType):
+        dims = info.known_dims
+        known = dims is not None and all(dim.constant_value is not None for dim in dims)
+        return known and not is_unknown(info)
+    return not isinstance(info, TupleType) or all(map(is_static, info.fields))
+
+
+def is_operator(op: Operation) -> bool:
+    """Whether an op is computed by a kernel, or is a view of its operand."""
+    if isinstance(op, _VIEWS):
+        return True
+    return isinstance(op, InfersResultTypes) and op.name not in RELAX_CORE and op.name not in RELAX_CALLS
+
+
+def is_deferred(op: Operation) -> bool:
+    """Whether an op can only be compiled when its operands are there."""
+    if not is_operator(op):
+        return False
+    return any(map(is_unknown, (*op.operand_types, *op.result_types))) or _needs_number(op)
+
+
+def _needs_number(op: Operation) -> bool:
+    """Whether the kernel of an op is made for a number where there is a dimension."""
+    if isinstance(op, MapIndicesOp):
+        return op.result.type.known_dims is None
+    if not isinstance(op, ScatterNDOp):
+        return False
+    info: Attribute = op.indices.type
+    dims = info.dims if isinstance(info, TensorType) else None
+    return not dims or dims[-1] is None or dims[-1].constant_value is None
+
+
+def groups(block: Block) -> Iterator[list[Operation]]:
+    """The deferred ops of a block, in order; ops of one group can be moved to where the last of them stands."""
+    group: list[Operation] = []
+    made: set[SSAValue] = set()
+    for op in list(block.ops):
+        joins = bool(group) and isinstance(op, _COMPANIONS) and not made.isdisjoint(op.operands)
+        if joins or is_deferred(op):
+            group.append(op)
+            made.update(op.results)
+        elif group and _uses(op, made):
+            yield group
+            group, made = [], set()
+    if group:
+        yield group
+
+
+def _uses(op: Operation, values: set[SSAValue]) -> bool:
+    return any(not values.isdisjoint(inner.operands) for inner in op.walk())
+
+
+def is_literal(value: SSAValue) -> bool:
+    """Whether a value is written in the program: it goes into a group, where inference can see it."""
+    return isa(value.owner, OpaqueValue) or (isinstance(value.owner, Operation) and value.owner.name in _LITERALS)
+
+
+_LITERALS = frozenset({"relax.prim", "relax.shape"})
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ops that are compiled together."""
+
+    ops: Sequence[Operation]
+    literals: Sequence[Operation]
+    """Ops outside that are copied."""
+    inputs: Sequence[SSAValue]
+    outputs: Sequence[SSAValue]
+
+    @staticmethod
+    def of(ops: Sequence[Operation]) -> Group:
+        """What goes into the ops and what of them is used outside."""
+        members = set(ops)
+        operands = dict.fromkeys(value for op in ops for value in op.operands if value.owner not in members)
+        literals = [value.owner for value in operands if is_literal(value)]
+        inputs = [value for value in operands if not is_literal(value)]
+        results = [result for op in ops for result in op.results]
+        outputs = [result for result in results if any(use.operation not in members for use in result.uses)]
+        return Group(ops, [op for op in literals if isinstance(op, Operation)], inputs, outputs or results[-1:])
+
+    def symbols(self) -> list[str]:
+        """The symbols of the function."""
+        used = {name for value in self.inputs for name in iter_symbols(value.type)}
+        for op in (*self.literals, *self.ops):
+            used |= symbols_used(op)
+        return sorted(used)
+
+
+def defer(ops: Sequence[Operation], function: str) -> None:
+    """Replaces ops of a block by a call that compiles them; `function` is what errors begin with."""
+    group, last = Group.of(ops), ops[-1]
+    symbols = group.symbols()
+    told = {name for value in group.inputs for name in iter_bare_symbols(value.type)}
+    numbers = [PrimOp(symbol(name)) for name in symbols if name not in told]
+    inputs = [*(number.result for number in numbers), *group.inputs]
+    text = StringOp(_text(_outline(group, inputs, symbols, function)))
+    types = as_struct_infos(value.type for value in group.outputs)
+    call = CallPurePackedOp(RUN, [text.result, *inputs], types[0] if len(types) == 1 else TupleType(types))
+    fields = [] if len(types) == 1 else [TupleGetOp(call.result, index) for index in range(len(types))]
+    new = [*numbers, text, call, *fields]
+    inherit_location(last, new)
+    Rewriter.insert_op(new, InsertPoint.after(last))
+    for old, result in zip(group.outputs, [field.result for field in fields] or [call.result], strict=True):
+        result.name_hint = old.name_hint
+        old.replace_all_uses_with(result)
+    for op in (*reversed(ops), *group.literals):
+        if op in ops or not any(result.uses for result in op.results):
+            Rewriter.erase_op(op)
+
+
+def _outline(group: Group, inputs: Sequence[SSAValue], symbols: Sequence[str], name: str) -> ModuleOp:
+    """The function of a group, in a module of its own."""
+    params = as_struct_infos(value.type for value in inputs)
+    bounds = _bounds(group.ops[0])
+    signature = FuncType(params, ObjectType(), symbols=[bounds.get(each) or SymbolAttr(each) for each in symbols])
+    func = FuncOp(name, signature)
+    values: dict[SSAValue, SSAValue] = {}
+    for value, param in zip(inputs, func.params, strict=True):
+        param.name_hint = value.name_hint
+        values[value] = param
+    for op in (*group.literals, *group.ops):
+        func.body.block.add_op(op.clone(values))
+    outputs = [values[output] for output in group.outputs]
+    if len(outputs) > 1:
+        func.body.block.add_op(pack := TupleOp(*outputs))
+        outputs = [pack.result]
+    func.body.block.add_op(ReturnOp(outputs[0]))
+    inherit_location(group.ops[-1], func)
+    return ModuleOp([func])
+
+
+def _bounds(op: Operation) -> dict[str, SymbolAttr]:
+    """The bounds of the symbols around an op."""
+    bounds: dict[str, SymbolAttr] = {}
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, BindsBlockSymbols):
+            bounds = {bound.symbol.data: bound for bound in parent.symbols} | bounds
+        parent = parent.parent_op()
+    return bounds
+
+
+def _text(module: ModuleOp) -> str:
+    """The functions of a module with the locations of their ops."""
+    stream = StringIO()
+    printer = Printer(stream, print_debuginfo=True)
+    _print_all(printer, module.ops)
+    return stream.getvalue()
+
+
+def _print_all(printer: Printer, ops: Iterable[Operation]) -> None:
+    for op in ops:
+        printer.print_op(op)
+        printer.print_string("\n")
 
 
 class DeferUnknownTypesPass(ModulePass):

@@ -1,4 +1,6 @@
-"""`bind-params`: parameters of a function become constants."""
+"""`bind-params` and `bind-symbolic-vars`: parameters become constants, symbols numbers; and functions made for fixed
+values of some symbols.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import Any, Self
 from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import BlockArgument
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.arg_spec import ArgSpec
@@ -16,16 +19,121 @@ from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from lowering.relax.functions.specialization import bind_symbols, find_entry, settle_function
+from lowering.relax.substitution import settle, substitute_in, substitute_in_value
 from relax_dialect.builder.values import elements
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.ops.values import ConstantOp
+from relax_dialect.ops.values import ConstantOp, PrimOp
+from relax_dialect.scope import called_functions, find_function
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.match import Mismatch, match_types
-from relax_dialect.struct_info.symbols import iter_bare_symbols, iter_symbols
+from relax_dialect.struct_info.match import Mismatch, entry_match, match_types
+from relax_dialect.struct_info.symbols import iter_bare_symbols, iter_symbols, substitute
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.specialization import specialize
+
+
+def find_entry(module: ModuleOp, name: str, expected: str = "'relax.func'") -> FuncOp:
+    """The function `name`, whose signature may change since nothing in the module refers to it; `expected` says what
+    the module may have under this name.
+
+    Raises `InvalidModule` if there is none, or if it is used.
+    """
+    func = find_function(module, name)
+    if not isinstance(func, FuncOp):
+        fail(module, f"expected a {expected} @{name}, but the module has none")
+    _check_unused(module, name)
+    return func
+
+
+def find_kernel(module: ModuleOp, name: str) -> PrimFuncOp | None:
+    """The PrimFunc `name`, if there is one; raises `InvalidModule` if it is used."""
+    func = find_function(module, name)
+    if not isinstance(func, PrimFuncOp):
+        return None
+    _check_unused(module, name)
+    return func
+
+
+def _check_unused(module: ModuleOp, name: str) -> None:
+    func = find_function(module, name)
+    can_inline = isinstance(func, FuncOp) and func.is_private
+    for op in module.walk():
+        if name in called_functions(op):
+            hint = "run 'inline-functions' first" if can_inline else "change a copy that nothing refers to"
+            fail(op, f"refers to @{name}, whose signature would change", hint)
+
+
+def bind_symbols(func: FuncOp, values: Mapping[str, int]) -> None:
+    """Replaces symbols that `func` binds by numbers, in the signature and the body.
+
+    Raises `InvalidModule` if there is no such symbol, a value is out of its bounds, another symbol cannot be solved
+    any more, or an op can never succeed for these values.
+    """
+    _check_values(func, values)
+    mapping = {name: constant(value) for name, value in values.items()}
+    old, names = func.function_type, func.param_names
+    witnesses = dict(zip(old.symbol_names, func.witnesses, strict=True))
+    func.function_type = FuncType(
+        [substitute(param, mapping) for param in old.params],
+        substitute(old.ret, mapping),
+        pure=old.pure,
+        symbols=[bound for bound in old.symbols if bound.symbol.data not in mapping],
+    )
+    for name, dim in mapping.items():
+        _replace_witness(func, witnesses[name], dim)
+    for argument in func.body.block.args:
+        substitute_in_value(argument, mapping)
+    substitute_in(func.body.block.ops, mapping)
+    func.name_params(names)
+    settle_function(func)
+
+
+def bind_in_kernel(func: PrimFuncOp, values: Mapping[str, int]) -> None:
+    """Replaces sizes and scalar parameters of a kernel by numbers; raises `InvalidModule` where that cannot be."""
+    try:
+        made = specialize(func, values)
+    except ValueError as error:
+        fail(func, str(error).removeprefix("specialize: "))
+    Rewriter.replace_op(func, made)
+
+
+def settle_function(func: FuncOp) -> None:
+    """Makes a function whose signature has changed valid again; raises `InvalidModule` if that cannot be."""
+    try:
+        entry_match(func.function_type)
+    except Mismatch as mismatch:
+        fail(func, f"@{func.sym_name.data} cannot be entered any more: {mismatch.reason}", "bind that symbol as well")
+    for op in list(func.body.block.ops):
+        try:
+            settle((op,))
+        except VerifyException as error:
+            fail(op, f"'{op.name}' op can never succeed then: {error}", "bind other values")
+
+
+def _check_values(func: FuncOp, values: Mapping[str, int]) -> None:
+    bounds = {bound.symbol.data: bound.interval for bound in func.symbols}
+    for name, value in values.items():
+        if name not in bounds:
+            known = f"binds {', '.join(bounds)}" if bounds else "binds no symbols"
+            fail(func, f"@{func.sym_name.data} {known}, got a value for {name}")
+        low, high = bounds[name]
+        if value < low or (high is not None and value > high):
+            fail(
+                func, f"@{func.sym_name.data} expected {name} in [{low}, {'_' if high is None else high}], got {value}"
+            )
+
+
+def _replace_witness(func: FuncOp, witness: BlockArgument, value: Dim) -> None:
+    if witness.uses.get_length():
+        op = PrimOp(value)
+        op.result.name_hint = witness.name_hint
+        inherit_location(func, op)
+        Rewriter.insert_op(op, InsertPoint.at_start(func.body.block))
+        witness.replace_all_uses_with(op.result)
+    func.body.block.erase_arg(witness)
 
 
 @dataclass(frozen=True)
@@ -175,3 +283,70 @@ def _remove(func: FuncOp, indices: set[int]) -> None:
     kept = [info for index, info in enumerate(old.params) if index not in indices]
     func.function_type = FuncType(kept, old.ret, pure=old.pure, symbols=old.symbols)
     func.name_params([name for index, name in enumerate(names) if index not in indices])
+
+
+@dataclass(frozen=True)
+class BindSymbolicVarsPass(ModulePass):
+    """Replaces symbols of a function by integers, throughout its signature and body.
+
+    `BindSymbolicVarsPass("main", {"n": 4})`, in text `bind-symbolic-vars{func=main n=4}`.
+
+    Before:
+
+    ```mlir
+    relax.func @main[%n, %k](%x: !relax.tensor<[n, k], f32>) -> !relax.tensor<[n * k], f32> {
+      %0 = relax.flatten %x
+      relax.return %0
+    }
+    ```
+
+    After:
+
+    ```mlir
+    relax.func @main[%k](%x: !relax.tensor<[4, k], f32>) -> !relax.tensor<[4 * k], f32> {
+      %0 = relax.flatten %x
+      relax.return %0
+    }
+    ```
+
+    Arguments of other sizes are refused when the function is called. Of a PrimFunc, scalar parameters can be bound too,
+    to integers (`tir_dialect.specialize` in Python, which also takes floats, sizes over others, and shapes).
+
+    Refuses a function that the module itself uses,
+    symbols that the function does not bind, hence to bind one twice, and values that are out of bounds, that leave
+    another symbol without a parameter to solve it from, or with which an op can never succeed.
+    """
+
+    name = "bind-symbolic-vars"
+
+    func: str = "main"
+    """The function."""
+    values: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The number for each symbol; in text, one option each. A symbol called `func` cannot be given in text."""
+
+    @override
+    @classmethod
+    def from_spec(cls, spec: ArgSpec) -> Self:
+        """Reads the options; every one but `func` is a symbol. Raises `ValueError` at a value that is no integer."""
+        func = spec.parameters.get("func", ("main",))
+        if len(func) != 1 or not isinstance(func[0], str):
+            raise ValueError(f"'{cls.name}' expected one name as func")
+        values: dict[str, int] = {}
+        for name, given in spec.parameters.items():
+            if name != "func":
+                if len(given) != 1 or isinstance(given[0], bool) or not isinstance(given[0], int):
+                    raise ValueError(f"'{cls.name}' expected one integer for {name}")
+                values[name] = given[0]
+        return cls(func[0], values)
+
+    @override
+    def spec(self, *, include_default: bool = False) -> ArgSpec:
+        return ArgSpec(self.name, {"func": (self.func,), **{name: (value,) for name, value in self.values.items()}})
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Changes the one function."""
+        kernel = find_kernel(op, self.func)
+        if kernel is None:
+            bind_symbols(find_entry(op, self.func, "'relax.func' or 'tir.prim_func'"), self.values)
+        else:
+            bind_in_kernel(kernel, self.values)

@@ -13,14 +13,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from lowering.relax.call_graph import CallSite, call_sites
-from lowering.relax.functions.signatures import field_of, given_values, replace_values
+from lowering.relax.functions.update_param_struct_info import field_of, given_values, replace_values
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import TupleType
-from tir_dialect.dead_code import erase_dead
+from tir_dialect.new_ops import erase_dead
 
 _Fields: TypeAlias = "tuple[_Fields, ...] | None"
 """How far a parameter is taken apart: `None` not at all, else its fields, each as far."""

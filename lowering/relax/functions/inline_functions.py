@@ -12,23 +12,22 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
+from lowering.relax.convert_dataflow import SymbolScopes, dissolve
 from lowering.relax.substitution import all_symbols, bound_symbols, settle, substitute_in
-from lowering.relax.to_non_dataflow import SymbolScopes, dissolve
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.ops.values import PrimOp
-from relax_dialect.scope import prover_at
+from relax_dialect.scope import called_functions, prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.match import Match, Verdict, is_subtype, match_types
 from relax_dialect.struct_info.symbols import fresh_name, substitute
 from relax_dialect.struct_info.types import TupleType
-from relax_dialect.symbols import called_functions
 from relax_dialect.traits import ControlFlow
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import CheckKind, Dim, symbol
-from tir_dialect.symbols import SymbolAttr
 
 OpT = TypeVar("OpT", bound=Operation)
 

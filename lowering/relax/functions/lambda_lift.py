@@ -10,22 +10,21 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
-from lowering.passes import Pass
-from lowering.relax.functions.prim_func_values import wrap_prim_func_values
+from lowering.registry import Pass
+from lowering.relax.convert_dataflow import SymbolScopes, dissolve
+from lowering.relax.functions.expose_prim_funcs import wrap_prim_func_values
 from lowering.relax.substitution import all_symbols
-from lowering.relax.to_non_dataflow import SymbolScopes, dissolve
 from relax_dialect.ops.calls import CallClosureOp, CallOp, MakeClosureOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.ops.values import PrimOp
-from relax_dialect.scope import BindsBlockSymbols, block_symbols_used, symbols_used, symbols_witnessed
+from relax_dialect.scope import BindsBlockSymbols, block_symbols_used, symbol_name, symbols_used, symbols_witnessed
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols
-from relax_dialect.symbols import symbol_name
 from relax_dialect.verifiers import recursion_violations
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import symbol
-from tir_dialect.symbols import SymbolAttr
 
 
 class LambdaLiftPass(Pass):

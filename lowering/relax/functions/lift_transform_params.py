@@ -14,22 +14,21 @@ from xdsl.traits import ConstantLike, IsTerminator
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from lowering.relax.functions.specialization import find_entry
+from lowering.relax.functions.bind_params import find_entry
 from lowering.relax.substitution import named_symbols
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
-from relax_dialect.scope import symbols_used, symbols_witnessed
+from relax_dialect.scope import find_function, symbols_used, symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, entry_match
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols
 from relax_dialect.struct_info.types import TupleType
-from relax_dialect.symbols import find_function
 from relax_dialect.traits import impurity_of
-from tir_dialect.dead_code import erase_dead
-from tir_dialect.symbols import SymbolAttr
+from tir_dialect.attributes import SymbolAttr
+from tir_dialect.new_ops import erase_dead
 
 
 @dataclass(frozen=True)

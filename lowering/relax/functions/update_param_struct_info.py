@@ -9,6 +9,7 @@ from typing import Self
 from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -17,19 +18,22 @@ from xdsl.utils.exceptions import ParseError
 
 from lowering.diagnostics import fail, refuse
 from lowering.locations import inherit_location
-from lowering.relax.functions.specialization import find_entry
-from lowering.relax.struct_info_inference import StructInfoInference
+from lowering.relax.call_graph import CallSite
+from lowering.relax.functions.bind_params import find_entry
+from lowering.relax.infer_struct_info import StructInfoInference
 from lowering.relax.substitution import bindings, substitute_in
 from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.calls import CallOp, MakeClosureOp
+from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Match, Mismatch, Verdict, is_subtype, match_types
 from relax_dialect.struct_info.symbols import iter_symbols, substitute
-from relax_dialect.struct_info.types import PrimType
+from relax_dialect.struct_info.types import PrimType, TupleType
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import Dim, symbol
-from tir_dialect.symbols import SymbolAttr
 
 
 @dataclass(frozen=True)
@@ -184,3 +188,54 @@ def _replace_entry(
         block.erase_arg(witness)
     for param, info in zip(params, types, strict=True):
         Rewriter.replace_value_with_new_type(param, info)
+
+
+def given_values(site: CallSite) -> Sequence[SSAValue]:
+    """What a call or a function value gives to the first parameters: all of them, or those that it captures."""
+    return site.arguments if isinstance(site, CallOp) else site.captured
+
+
+def replace_values(site: CallSite, values: Sequence[SSAValue]) -> None:
+    """Puts an op that gives the function other values, and has a result of the same type, instead of `site`."""
+    if isinstance(site, CallOp):
+        new = CallOp(site.callee, values, site.result.type, pure=site.impure is None)
+    else:
+        new = MakeClosureOp(site.callee, values, site.result.type)
+    _replace(site, new)
+
+
+def replace_result(call: CallOp, result_type: StructInfo) -> CallOp:
+    """Puts a call with another result type instead of `call`; the uses move to the new result as they are."""
+    new = CallOp(call.callee, call.arguments, result_type, pure=call.impure is None)
+    _replace(call, new)
+    return new
+
+
+def _replace(old: CallSite, new: CallSite) -> None:
+    new.attributes |= old.attributes
+    new.result.name_hint = old.result.name_hint
+    inherit_location(old, new)
+    Rewriter.replace_op(old, new)
+
+
+def field_of(value: SSAValue, index: int, user: Operation) -> SSAValue:
+    """Field `index` of a tuple: the value that it was made of, or a `relax.tuple_get` before `user`."""
+    if isinstance(value.owner, TupleOp) and value.owner.fields[index].type == _field_types(value)[index]:
+        return value.owner.fields[index]
+    op = TupleGetOp(value, index)
+    op.result.name_hint = value.name_hint
+    inherit_location(user, op)
+    Rewriter.insert_op(op, InsertPoint.before(user))
+    return op.result
+
+
+def tuple_of(fields: Sequence[SSAValue], user: Operation) -> SSAValue:
+    """A tuple of the fields, made before `user`."""
+    op = TupleOp(*fields)
+    inherit_location(user, op)
+    Rewriter.insert_op(op, InsertPoint.before(user))
+    return op.result
+
+
+def _field_types(value: SSAValue) -> tuple[StructInfo, ...]:
+    return value.type.fields if isinstance(value.type, TupleType) else ()

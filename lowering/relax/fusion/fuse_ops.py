@@ -20,9 +20,9 @@ from lowering.locations import fused_location
 from lowering.relax.fusion.kernel_facts import KernelFacts
 from relax_dialect.analysis.effects import may_be_observed
 from relax_dialect.ops.call_tir import CallTIROp
+from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.control_flow import YieldOp
-from relax_dialect.ops.fused import FusedOp
-from relax_dialect.ops.prim_func import find_prim_func
+from relax_dialect.ops.dataflow import FusedOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.analysis.patterns import OpPattern

@@ -19,21 +19,21 @@ from lowering.diagnostics import fail
 from lowering.kernels.cpu.structure.decoding import decodes
 from lowering.kernels.cpu.structure.padding import pads_bytes
 from lowering.locations import inherit_location
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.relax.fusion.inline_blocks import inline_buffers
 from lowering.relax.fusion.kernel_body import KernelBody, Number, is_only_loaded, number_of, replace_loads
 from lowering.relax_to_tir.kernel import KernelDims
 from relax_dialect.ops.call_tir import CallTIROp
+from relax_dialect.ops.callees import explicit_symbols, find_prim_func, match_prim_func
 from relax_dialect.ops.control_flow import yielded
-from relax_dialect.ops.fused import FusedOp
-from relax_dialect.ops.prim_func import explicit_symbols, find_prim_func, match_prim_func
+from relax_dialect.ops.dataflow import FusedOp
+from relax_dialect.scope import called_functions, symbol_name
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import PrimType, TensorType
-from relax_dialect.symbols import called_functions, symbol_name
-from tir_dialect.dead_code import erase_dead
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.dtypes import scalar_type
+from tir_dialect.new_ops import erase_dead
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
 

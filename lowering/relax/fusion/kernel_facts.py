@@ -1,16 +1,20 @@
-"""What fusion needs to know about a PrimFunc."""
+"""What fusion needs to know about a PrimFunc, and `annotate-op-pattern`, which writes how results depend on
+operands.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
 
 from lowering.kernels.cpu.structure.contraction import is_byte_depthwise
 from lowering.kernels.cpu.structure.decoding import decodes
 from lowering.kernels.cpu.structure.padding import pads_bytes
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.patterns import OpPattern, combined, computation_patterns
+from tir_dialect.analysis.patterns import OpPattern, combined, computation_patterns, op_pattern
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -118,3 +122,32 @@ def _copies(block: BlockOp, store: StoreOp, space: IndexSpace) -> bool:
         return False
     starts = [position - move for position, move in zip(moving, moves, strict=True) if move is not None]
     return all(symbols.isdisjoint(start.symbols) for start in starts)
+
+
+class AnnotateOpPatternPass(ModulePass):
+    """Annotates each PrimFunc with its operator pattern, which can be inspected and changed before `fuse-ops`.
+
+    Before:
+
+    ```mlir
+    tir.prim_func @exp[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) { ... }
+    ```
+
+    After:
+
+    ```mlir
+    tir.prim_func @exp[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>)
+        attributes {op_pattern = "elementwise"} { ... }
+    ```
+
+    The patterns are `elementwise`, `broadcast`, `injective`, `reduction`, `out_elementwise_fusable` and `opaque`. What
+    is there already stays, hence idempotent. `fuse-ops` does not need the pass: without annotations it analyses.
+    """
+
+    name = "annotate-op-pattern"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Annotates every PrimFunc."""
+        for func in op.ops:
+            if isinstance(func, PrimFuncOp) and ANNOTATION not in func.attributes:
+                func.attributes[ANNOTATION] = StringAttr(op_pattern(func).name.lower())

@@ -9,22 +9,22 @@ from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.passes import Pass
-from lowering.relax.movement import (
+from lowering.registry import Pass
+from lowering.relax.rewrites.simplify_reshapes import (
     dims_of,
     is_elementwise,
     is_single_element,
     used_only_by,
     with_operands,
 )
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, ForwardConvolutionOp
+from relax_dialect.ops.layouts import spatial_letters
 from relax_dialect.ops.manipulation import PermuteDimsOp
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.padding import PadOp
-from relax_dialect.ops.windows import spatial_letters
+from relax_dialect.ops.rearranging import PadOp
 from relax_dialect.struct_info.types import TensorType
 
 

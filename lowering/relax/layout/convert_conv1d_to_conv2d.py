@@ -9,16 +9,16 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, ModuleOp
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.relax.layout.blocking import array_of, dims_of
-from lowering.relax.layout.layout_plan import LONG_SUM
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.relax.layout.convert_layout import LONG_SUM
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, SqueezeOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.elements import tensor_attr
+from tir_dialect.weights import tensor_attr
 
 CHANNELS = 16
 """Of data and of filters there are multiples of so many, so that blocks of any machine are full."""

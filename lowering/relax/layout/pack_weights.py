@@ -17,25 +17,24 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
+from lowering.kernels.cpu.gemm.cost_model import tiling
 from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction, find_dot_group_contraction
-from lowering.kernels.cpu.gemm.tiling import tiling
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
 from lowering.kernels.cpu.structure.stages import Stage, find_inner_stages, find_program, find_stages
-from lowering.passes import Pass, pass_target
+from lowering.registry import Pass, pass_target
 from relax_dialect.ops.call_tir import CallTIROp
-from relax_dialect.ops.prim_func import find_prim_func
+from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.values import ConstantOp
+from relax_dialect.scope import called_functions, symbol_name
 from relax_dialect.struct_info.symbols import fresh_name
-from relax_dialect.symbols import called_functions, symbol_name
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
-from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType, IteratorKind, buffer_type
-from tir_dialect.weights import WeightAttr
+from tir_dialect.weights import TensorAttr, WeightAttr, elements_of, tensor_attr
 from vm_dialect.tensors import aligned_bytes
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from xdsl.ir import OpResult, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
-from lowering.passes import Pass
+from lowering.registry import Pass
 from relax_dialect.analysis.aliases import leaves
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.memory import AllocTensorOp

@@ -13,16 +13,15 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from lowering.passes import Pass
-from lowering.relax.shapes.fresh import FreshSymbols
-from lowering.relax.to_non_dataflow import refuse_pure_regions
+from lowering.registry import Pass
+from lowering.relax.convert_dataflow import refuse_pure_regions
+from lowering.relax.shapes.lower_shapes import FreshSymbols
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.aliases import origin, who_else_sees
 from relax_dialect.ops.binding import MatchCastOp
-from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp
-from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
+from relax_dialect.ops.call_tir import CallDPSPackedOp, CallPackedOp, CallTIRInplaceOp, CallTIROp, DestinationPassing
+from relax_dialect.ops.callees import find_prim_func, match_prim_func
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp, CheckApartOp
-from relax_dialect.ops.prim_func import find_prim_func, match_prim_func
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import as_struct_infos

@@ -15,8 +15,8 @@ from lowering.locations import inherit_location
 from relax_dialect.analysis.aliases import views
 from relax_dialect.ops.memory import CallKernelOp, StorageTensorOp
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.scope import symbol_name
 from relax_dialect.struct_info.symbols import fresh_name
-from relax_dialect.symbols import symbol_name
 from tir_dialect import te
 from tir_dialect.dims import symbol
 from tir_dialect.dtypes import dtype_name, is_bool, is_float, is_unsigned

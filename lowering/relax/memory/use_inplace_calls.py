@@ -18,11 +18,11 @@ from lowering.relax.fusion.inline_blocks import covers
 from lowering.relax.memory.plan import Lifetimes, lifetimes
 from lowering.relax.memory.variants import Variants
 from relax_dialect.analysis.aliases import leaves
+from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
-from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.traits import AliasesOperand
-from tir_dialect.analysis.determination import Axis, determine
+from tir_dialect.analysis.dependence import Axis, determine
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.patterns import OpPattern, computation_patterns
 from tir_dialect.analysis.structure import ancestors

@@ -18,11 +18,10 @@ from lowering.locations import inherit_location
 from lowering.relax.fusion.inline_blocks import covers
 from lowering.relax.memory.plan import lifetimes
 from lowering.relax.memory.variants import Variants
+from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
-from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.ops.structure import FuncOp
-from tir_dialect.analysis.extremes import Extremes, extremes
-from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.index_space import Extremes, IndexSpace, extremes
 from tir_dialect.analysis.patterns import OpPattern, computation_patterns
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim, constant

@@ -14,8 +14,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint
 
 from lowering.locations import fused_location
-from lowering.passes import Pass
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.registry import Pass
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binary import AddOp, MultiplyOp
 from relax_dialect.ops.convolution import ForwardConvolutionOp
@@ -23,8 +23,7 @@ from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.normalization import BatchNormOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.elements import TensorAttr, tensor_attr
-from tir_dialect.weights import Weight, WeightAttr
+from tir_dialect.weights import TensorAttr, Weight, WeightAttr, tensor_attr
 
 Array = NDArray[Any]
 

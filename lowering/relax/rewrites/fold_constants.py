@@ -11,14 +11,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.passes import Pass
-from lowering.relax.struct_info_inference import StructInfoInference
+from lowering.registry import Pass
+from lowering.relax.infer_struct_info import StructInfoInference
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.interpreter.frame import RULES, Frame
 from relax_dialect.interpreter.machine import Interpreter
 from relax_dialect.interpreter.runtime_values import Array, Shape, Value, is_tensor
-from relax_dialect.ops.guard import GuardOp
+from relax_dialect.ops.binding import GuardOp
 from relax_dialect.ops.manipulation import PermuteDimsOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.structure import FuncOp
@@ -28,7 +28,7 @@ from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import AliasesOperand, Unpacks, impurity_of
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dtypes import numpy_dtype
-from tir_dialect.elements import tensor_attr
+from tir_dialect.weights import tensor_attr
 
 MOST_BYTES_OF_WEIGHTS = 1 << 29
 """Weights up to this size are made when the program is compiled."""

@@ -14,9 +14,8 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.locations import inherit_location
-from lowering.passes import Pass
-from lowering.relax.result_types import ResultTypes
-from lowering.relax.struct_info_inference import StructInfoInference
+from lowering.registry import Pass
+from lowering.relax.infer_struct_info import ResultTypes, StructInfoInference
 from lowering.rewriting import IndexedPattern, apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.binding import MatchCastOp
@@ -24,15 +23,15 @@ from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp
 from relax_dialect.ops.shapes import ShapeOp, ShapeToTensorOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
-from relax_dialect.shape_values.elements import Elements
+from relax_dialect.shape_values.arithmetic import Elements
 from relax_dialect.shape_values.evaluation import ShapeValues
 from relax_dialect.shape_values.rules import RULES
 from relax_dialect.struct_info.match import Mismatch
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
-from tir_dialect.dead_code import erase_dead
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import numpy_dtype
-from tir_dialect.elements import tensor_attr
+from tir_dialect.new_ops import erase_dead
+from tir_dialect.weights import tensor_attr
 
 
 class FoldShapeComputationsPass(Pass):

@@ -16,25 +16,23 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.relax.rewrites.fold_constants import ConstantValues, FoldConstantsPass
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.interpreter.machine import Interpreter
 from relax_dialect.interpreter.runtime_values import is_tensor
-from relax_dialect.ops.datatype import AstypeOp
+from relax_dialect.ops.datatype import AstypeOp, DequantizeBlocksOp
 from relax_dialect.ops.indexing import TakeOp
 from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.manipulation import PermuteDimsOp, permutation
-from relax_dialect.ops.quantization import DequantizeBlocksOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.block_arrays import ENCODERS, encode_rows
 from tir_dialect.block_formats import FORMATS
 from tir_dialect.dtypes import is_float
-from tir_dialect.elements import TensorAttr, tensor_attr
-from tir_dialect.weights import WeightAttr
+from tir_dialect.weights import TensorAttr, WeightAttr, tensor_attr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

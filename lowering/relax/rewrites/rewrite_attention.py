@@ -14,9 +14,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint
 
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.relax.dataflow_patterns import RewriteMatch
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.attention import LAYOUT, AttentionBiasOp, AttentionOp

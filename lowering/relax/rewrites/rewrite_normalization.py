@@ -9,9 +9,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.relax.dataflow_patterns import RewriteMatch
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
 from relax_dialect.ops.reduction import ReductionOp

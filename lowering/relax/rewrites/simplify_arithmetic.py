@@ -13,13 +13,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import Canonicalize, op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_view
 from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, MultiplyOp, PowerOp, SubtractOp
 from relax_dialect.ops.unary import UnaryOp
 from relax_dialect.ops.values import ConstantOp
-from tir_dialect.elements import tensor_attr
+from tir_dialect.weights import tensor_attr
 
 MOST_EXPONENT = 125
 """Powers of two within this are normal numbers of `f32`, and so are their reciprocals."""

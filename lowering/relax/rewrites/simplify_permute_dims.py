@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.passes import Pass
-from lowering.relax.movement import (
+from lowering.registry import Pass
+from lowering.relax.rewrites.simplify_reshapes import (
     ElementwiseOp,
     dims_of,
     is_elementwise,
@@ -22,7 +22,7 @@ from lowering.relax.movement import (
     used_only_by,
     with_operands,
 )
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import Canonicalize, PatternIndex, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written, may_be_view, unchanged_between
 from relax_dialect.ops.joining import ConcatOp
@@ -31,7 +31,7 @@ from relax_dialect.ops.reduction import MaxOp, MeanOp, MinOp, ReductionOp, SumOp
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.values import ConstantOp
 from tir_dialect.dims import Dim
-from tir_dialect.elements import tensor_attr
+from tir_dialect.weights import tensor_attr
 
 MOST_ELEMENTS = 1 << 16
 """Constants up to this size are permuted when the program is compiled."""

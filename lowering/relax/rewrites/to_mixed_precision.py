@@ -16,7 +16,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written, unchanged_between
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, ReluOp
@@ -43,7 +43,7 @@ from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
-from tir_dialect.elements import tensor_attr
+from tir_dialect.weights import tensor_attr
 
 _ALWAYS = (MatmulOp, ConvolutionOp)
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import Float32Type, ModuleOp, StringAttr, SymbolRefAt
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.passes import Pass, pass_target
+from lowering.registry import Pass, pass_target
 from lowering.relax.fusion.kernel_facts import ANNOTATION
 from lowering.relax_to_tir.kernel import KernelDims
 from lowering.relax_to_tir.winograd import TILES, WINDOW, WinogradShapes, transformed_weights, winograd_function
@@ -18,14 +18,13 @@ from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.convolution import Conv2dOp
 from relax_dialect.ops.values import ConstantOp
+from relax_dialect.scope import symbol_name
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import TensorType
-from relax_dialect.symbols import symbol_name
 from tir_dialect.analysis.patterns import OpPattern
 from tir_dialect.dims import constant
-from tir_dialect.elements import TensorAttr, tensor_attr
 from tir_dialect.target import Target
-from tir_dialect.weights import WeightAttr
+from tir_dialect.weights import TensorAttr, WeightAttr, tensor_attr
 from vm_dialect.tensors import aligned_copy
 
 

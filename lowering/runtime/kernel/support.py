@@ -1,21 +1,57 @@
-"""Runtime functions in LLVM IR that kernels call: threads, workspace, and the memory of large results.
+"""Runtime functions in LLVM IR that kernels call: threads of a pool of our own or of OpenMP, workspace, and the memory
+of large results.
 
 Each text is compiled once per machine and loaded once per process; it is never unloaded, since its threads wait in it
 and results are released after the program that made them.
+
+The pool needs Linux. `RELAX_THREADS=openmp` chooses OpenMP there too.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 
-from lowering.cache.cached_compiler import compile_cached
-from lowering.cache.code_cache import CodeCache
+from lowering.cache.code_cache import CodeCache, compile_cached
 from lowering.llvm.compiler import CompileOptions
-from lowering.runtime.kernel.threads import host_text, threads_text
 from tir_dialect.target import Target
+
+# By the first part of the triple: the number of the system call `futex`, and what a waiting loop calls.
+_MACHINES = {"x86_64": (202, "@llvm.x86.sse2.pause", "", ""), "aarch64": (98, "@llvm.aarch64.isb", "i32", "i32 15")}
+
+
+MOST_THREADS = 256
+"""As many as `threads.ll` has positions for."""
+
+
+def host_text() -> str:
+    """The LLVM text of the functions for this process.
+
+    They look up `RELAX_NUM_THREADS` themselves, and cannot complain: `ValueError` if that is no number of threads, or
+    `RELAX_THREADS` not `openmp`.
+    """
+    if (kind := os.environ.get("RELAX_THREADS", "")) not in ("", "openmp"):
+        raise ValueError(f'RELAX_THREADS expected openmp, or nothing for threads of our own, got "{kind}"')
+    number = os.environ.get("RELAX_NUM_THREADS", "")
+    if number and not (number.isascii() and number.isdecimal() and 1 <= int(number) <= MOST_THREADS):
+        raise ValueError(f'RELAX_NUM_THREADS expected a number from 1 to {MOST_THREADS}, got "{number}"')
+    return threads_text(Target.host(), kind == "openmp")
+
+
+def threads_text(target: Target, openmp: bool = False) -> str:
+    """The LLVM text of the functions for a machine."""
+    known = _MACHINES.get(target.arch)
+    folder = files("lowering.runtime.kernel")
+    if openmp or known is None or not sys.platform.startswith("linux"):
+        return folder.joinpath("openmp.ll").read_text()
+    futex, pause, parameters, arguments = known
+    text = folder.joinpath("threads.ll").read_text()
+    text = text.replace("declare void @PAUSE", f"declare void {pause}({parameters})")
+    return text.replace("@PAUSE", f"{pause}({arguments})").replace("FUTEX", str(futex))
 
 
 @dataclass(frozen=True)

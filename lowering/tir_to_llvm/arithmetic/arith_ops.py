@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from lowering.llvm.builder.function_builder import element_type, like
 from lowering.llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
-from lowering.llvm.builder.vector_types import element_type, like
 from lowering.tir_to_llvm.arithmetic import division
 from lowering.tir_to_llvm.arithmetic.contraction import stays_apart
 from lowering.tir_to_llvm.arithmetic.scalars import (
@@ -33,7 +33,7 @@ from lowering.tir_to_llvm.arithmetic.scalars import (
     to_integer,
     vector_constant,
 )
-from tir_dialect.ops.convert import ConvertOp
+from tir_dialect.ops.arithmetic import ConvertOp
 from tir_dialect.ops.vectors import CompareOp, SelectOp
 
 Lower = Callable[[LLVMBuilder, Operation, Sequence[SSAValue]], SSAValue]

@@ -15,7 +15,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.view import FlattenOp, ViewOp
+from tir_dialect.ops.regions import FlattenOp, ViewOp
 
 
 def stays_apart(op: Operation) -> bool:

@@ -13,20 +13,16 @@ from xdsl.dialects.builtin import IntegerAttr, f32
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 
+from lowering.llvm.builder.function_builder import element_type, lane_count
 from lowering.llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
-from lowering.llvm.builder.vector_types import element_type, lane_count
 from lowering.tir_to_llvm.arithmetic.arith_ops import Lower, fast_math, result_element
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, from_integer, math_type
-from lowering.tir_to_llvm.math.cube_roots import cbrt
 from lowering.tir_to_llvm.math.expansion import EXPANSIONS, scaled_exp
 from lowering.tir_to_llvm.math.floats import BINARY32, Floats, fmod
-from lowering.tir_to_llvm.math.hyperbolic import HYPERBOLIC_INVERSES
-from lowering.tir_to_llvm.math.inverse import INVERSES
-from lowering.tir_to_llvm.math.logarithms import LOGARITHMS
-from lowering.tir_to_llvm.math.power import ROOTS, number_of, power, root_power
-from lowering.tir_to_llvm.math.trigonometric import TRIGONOMETRIC
-from tir_dialect.ops.relaxed_float import GreaterOp, ScaledExpOp
-from tir_dialect.ops.remainder import FmodOp
+from lowering.tir_to_llvm.math.logarithms import HYPERBOLIC_INVERSES, LOGARITHMS
+from lowering.tir_to_llvm.math.power import ROOTS, cbrt, number_of, power, root_power
+from lowering.tir_to_llvm.math.trigonometric import INVERSES, TRIGONOMETRIC
+from tir_dialect.ops.arithmetic import FmodOp, GreaterOp, ScaledExpOp
 
 
 def _greater(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:

@@ -7,7 +7,7 @@ Three functions come of a loop in `f`:
 * `f.parallel0(lower, upper, symbols..., captured...)` runs a chunk of the range and returns null or an error's text, or
   nothing if nothing in it can fail. Its buffers are `noalias` parameters, so it is optimised like a kernel;
 * `f.parallel0.thread(context, lower, upper)` is what a thread calls: it reads the captured values and calls the first;
-* in `f`, the context is filled and `relax_parallel` called (`lowering/runtime/kernel/threads.py`). One thread, or a
+* in `f`, the context is filled and `relax_parallel` called (`lowering/runtime/kernel/support.py`). One thread, or a
   range too small for the annotation `grain` (least number of iterations for a thread), is a direct call.
 
 The iterations of a vectorized loop of constant length become the lanes of vectors.
@@ -29,11 +29,10 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, SymbolRefAttr, i1, 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
-from lowering.llvm.builder.function_builder import call_op
+from lowering.llvm.builder.function_builder import call_op, is_vector
 from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
-from lowering.llvm.builder.vector_types import is_vector
 from lowering.rewriting import op_rewrite_pattern
-from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState
+from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState, buffer_attributes, function_properties
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp, is_varying
 from lowering.tir_to_llvm.loops.scalar_ops import SCALAR_LOWERINGS
 from lowering.tir_to_llvm.loops.serial import (
@@ -46,7 +45,6 @@ from lowering.tir_to_llvm.loops.serial import (
     with_memory,
 )
 from lowering.tir_to_llvm.memory.allocation import release
-from lowering.tir_to_llvm.signature import buffer_attributes, function_properties
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.analysis.structure import is_inside, ops_in, root_buffer
 from tir_dialect.dims import Dim, SymbolAtom, symbol

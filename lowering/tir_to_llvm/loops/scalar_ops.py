@@ -12,13 +12,11 @@ from xdsl.dialects.vector import BitcastOp, BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
+from lowering.llvm.builder.function_builder import element_type, lane_count, lanes_of
 from lowering.llvm.builder.llvm_builder import LLVMBuilder
-from lowering.llvm.builder.vector_types import element_type, lane_count, lanes_of
 from lowering.rewriting import IndexedPattern, op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.arith_ops import ARITH_LOWERINGS, LANE_LOWERINGS
-from lowering.tir_to_llvm.arithmetic.avx512_ops import REGISTER_LOWERINGS
-from lowering.tir_to_llvm.arithmetic.dot_ops import DOT_LOWERINGS
-from lowering.tir_to_llvm.arithmetic.lookup_ops import LOOKUP_LOWERINGS
+from lowering.tir_to_llvm.arithmetic.intrinsic_ops import DOT_LOWERINGS, LOOKUP_LOWERINGS, REGISTER_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.math_ops import MATH_LOWERINGS, ROW_LOWERINGS
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.loops.lane_values import (
@@ -31,8 +29,8 @@ from lowering.tir_to_llvm.loops.lane_values import (
     is_varying,
 )
 from lowering.tir_to_llvm.math.floats import Floats
-from lowering.tir_to_llvm.math.hyperbolic import sigmoid
-from tir_dialect.analysis.sigmoid import exponent_of_sigmoid
+from lowering.tir_to_llvm.math.logarithms import sigmoid
+from tir_dialect.analysis.patterns import exponent_of_sigmoid
 from tir_dialect.ops.memory import i32_array, vector_of
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.vectors import FirstLaneOp

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lowering.tir_to_llvm.math.floats import BINARY32, Floats
-from lowering.tir_to_llvm.math.log_tables import LOG10_2_HIGH, LOG10_2_LOW
-from lowering.tir_to_llvm.math.tables import LN2_HIGH, LN2_LOW
+from lowering.tir_to_llvm.math.tables import LN2_HIGH, LN2_LOW, LOG10_2_HIGH, LOG10_2_LOW
 
 LOG2_E, LOG10_E, LN2 = 1.4426950408889634, 0.4342944819032518, 0.6931471805599453
 

@@ -4,18 +4,29 @@ AVX-512 chooses one of 16 or 32 numbers for every lane in one instruction, so th
 interval cost no access to memory. The polynomials are ours: least squares over Chebyshev's nodes of each interval, in
 the distance from its middle; those of the interval around 0 are odd. Vectors of other machines and scalars take the
 longer formulas of `math.expansion`.
+
+`x**y = e**(y * log x)` needs some 33 digits of the logarithm, which two f32 numbers hold. With c in the middle of an
+interval, `log (2**e * m) = e * ln 2 + log c + log (1 + r)` and `r = (m - c) / c`; the difference is exact. The middles
+are chosen so that `1 / c` is an f32 to 2e-11, and `log c` a multiple of 2**-16 to 8e-7. Mantissas are from 3/4 to 3/2,
+and intervals those of their first five digits; the two beside 1, where a logarithm is small, have c = 1.
+
+With m from 3/4 to 3/2 and `r = m / c - 1`, `log (2**e * m) = e * log 2 + log c + r * q(r)`, where the first four digits
+of m choose c, and q is a polynomial. The two intervals beside 1, where a logarithm is small, have c = 1. The
+reciprocals of c are f32 numbers whose three logarithms are such numbers too, to a fiftieth of a unit; those of f64 are
+f64 numbers whose natural logarithms are, to a thousandth.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
-from lowering.tir_to_llvm.math.avx512 import chosen, scaled
-from lowering.tir_to_llvm.math.floats import Floats
+from lowering.tir_to_llvm.math.avx512 import bounded, chosen, exponent_of, mantissa_of, scaled
+from lowering.tir_to_llvm.math.floats import BINARY32, Floats
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 0.693145751953125, 1.4286068203094172e-06  # the first has 16 bits: multiples of it are exact
@@ -165,3 +176,149 @@ def _polynomial(f: Floats, table: Sequence[Sequence[float]], indices: SSAValue, 
     for coefficients in reversed(table[:-1]):
         result = f.fma(result, x, chosen(f, coefficients, indices))
     return result
+
+
+# fmt: off
+CENTRES = (
+    1.0, 1.0418366193771362, 1.0783250331878662, 1.1111128330230713, 1.1370630264282227,
+    1.167941927909851, 1.1994760036468506, 1.238306999206543, 1.2667443752288818, 1.2987644672393799,
+    1.3268280029296875, 1.364962100982666, 1.3862245082855225, 1.424652099609375, 1.4514877796173096,
+    1.4878822565078735, 0.75445955991745, 0.7769256830215454, 0.789425253868103, 0.8075541853904724,
+    0.8195457458496094, 0.839224100112915, 0.8511663675308228, 0.8647415637969971, 0.8824162483215332,
+    0.8999986052513123, 0.9156233668327332, 0.9273641705513, 0.9434064626693726, 0.9598433971405029,
+    0.9736804962158203, 1.0,
+)
+# fmt: on
+_RECIPROCALS = tuple(1 / centre for centre in CENTRES)
+_LOGARITHMS = tuple(math.log(centre) for centre in CENTRES)
+_HIGH = tuple(round(number * 2**16) / 2**16 for number in _LOGARITHMS)
+_LOW = tuple(number - high for number, high in zip(_LOGARITHMS, _HIGH, strict=True))
+_CUBIC = (0.3333333432674408, -0.2500015199184418, 0.19997373223304749, -0.16028524935245514)
+_EXP_SQUARE = (0.5000101923942566, 0.16666971147060394)
+_GREATEST = 120.0
+"""`e**120` is more than any f32, `e**-120` less."""
+
+
+def power_by_table(f: Floats, x: SSAValue, y: SSAValue) -> SSAValue:
+    """`x**y` for x that are not negative, vectors that `has_registers` says; any number if one of them is NaN."""
+    high, low = _log(f, x)
+    product = f.mul(y, high)
+    rest = f.fused(y, high, f.sub(f.number(-0.0), product))
+    rest = bounded(f, f.fused(y, low, rest), 1.0)
+    return _exp(f, bounded(f, product, _GREATEST), rest)
+
+
+def _log(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The natural logarithm of x as a number and what it lacks."""
+    b, minus_half = f.b, f.number(-0.5)
+    mantissa, exponent = mantissa_of(f, x), exponent_of(f, x)
+    is_half = b.compare_floats("olt", mantissa, f.number(1.0))
+    exponent = b.select(is_half, f.add(exponent, f.number(1.0)), exponent)
+    indices = b.make(llvm.LShrOp, (f.bits(mantissa), f.integer(18)), f.integers)
+    distance, inverse = f.sub(mantissa, chosen(f, CENTRES, indices)), chosen(f, _RECIPROCALS, indices)
+    r = f.mul(distance, inverse)
+    low = f.fused(distance, inverse, f.sub(f.number(-0.0), r))
+    square = f.mul(r, r)
+    # log (1 + r) is r - r**2 / 2, whose parts are exact, and a cubic rest.
+    near = f.fused(minus_half, square, r)
+    lost = f.fused(minus_half, square, f.sub(r, near))
+    low = f.fused(minus_half, f.fused(r, r, f.sub(f.number(-0.0), square)), low)
+    low = f.add(f.fused(f.mul(r, square), f.polynomial(r, _CUBIC), low), lost)
+    whole = f.fused(exponent, f.number(LN2_HIGH), chosen(f, _HIGH, indices))
+    high = f.add(whole, near)
+    rest = f.fused(exponent, f.number(LN2_LOW), chosen(f, _LOW, indices))
+    return high, f.add(f.add(f.sub(near, f.sub(high, whole)), rest), low)
+
+
+def _exp(f: Floats, x: SSAValue, rest: SSAValue) -> SSAValue:
+    """`e**(x + rest)`, as `tables.exp` has it."""
+    rounded = f.fused(f.add(x, rest), f.number(LOG2_E), f.number(EXP_ROUNDING))
+    n = f.sub(rounded, f.number(EXP_ROUNDING))
+    r = f.fused(n, f.number(-LN2_LOW), f.fused(n, f.number(-LN2_HIGH), x))
+    r = f.add(r, rest)
+    grown = f.fma(f.polynomial(r, _EXP_SQUARE), f.mul(r, r), r)
+    root = chosen(f, EXP, f.bits(rounded))
+    return scaled(f, f.fma(root, grown, root), n)
+
+
+# fmt: off
+_LOG_RECIPROCALS = (
+    1.0, 0.9167045950889587, 0.8633744716644287, 0.8230487108230591,
+    0.7771744132041931, 0.7471097707748413, 0.7132992744445801, 0.6804729700088501,
+    1.3050925731658936, 1.2481718063354492, 1.2035245895385742, 1.1623603105545044,
+    1.1264903545379639, 1.07907235622406, 1.0495269298553467, 1.0,
+)
+# fmt: on
+_NATURAL = (1.0, -0.5, 0.33334434032440186, -0.25007498264312744, 0.18868274986743927)
+_BINARY = (1.4426950216293335, -0.7213475108146667, 0.48095962405204773, -0.3609920144081116, 0.263662189245224)
+_DECIMAL = (0.4342944920063019, -0.21714724600315094, 0.14474835991859436, -0.10853388905525208, 0.08615352213382721)
+"""Minimax fits of `log (1 + r) / r` for r from -1/32 to 1/16: below 3e-9, 1.4e-8 and 2.4e-8 relative."""
+_TAIL = (-0.5, 0.3333355188369751, -0.24999327957630157, 0.19788692891597748, -0.13525108993053436)
+"""Of the natural logarithm for r from -1/32 to 1/8, without the first: below 1.3e-9 relative."""
+_RECIPROCALS_64 = (
+    *(1.0, 0.9143715441396356, 0.8648089590468255, 0.8206520785545481, 0.7805520329424057),
+    *(0.7442439725930361, 0.7111989833142731, 0.6807427182137799, 1.3063574058692107, 1.2547063736441488),
+    *(1.207817567551654, 1.163815522678134, 1.1226991213702329, 1.0849137789153804, 1.0493571668215729),
+    1.0,
+)
+_NATURAL_64 = (
+    *(1.0, -0.49999999999999994, 0.3333333333333332, -0.2500000000004853, 0.2000000000029989),
+    *(-0.16666666544426625, 0.14285712881250925, -0.12500122883325976, 0.11113411019048865),
+    *(-0.09963739771746226, 0.0790441353855035),
+)
+"""The same as `_NATURAL`, below 2e-18 relative: a minimax fit (Remez' exchange algorithm with 60 digits)."""
+LOG10_2_HIGH, LOG10_2_LOW = 0.301025390625, 4.605038981195214e-06
+
+
+def log(f: Floats, x: SSAValue) -> SSAValue:
+    """The natural logarithm: the f32 nearest to `log 2` is 2e-9 off."""
+    return _logarithm(f, x, math.e, _NATURAL if f.format == BINARY32 else _NATURAL_64, (math.log(2.0),))
+
+
+def log2(f: Floats, x: SSAValue) -> SSAValue:
+    """The logarithm to the base 2."""
+    return _logarithm(f, x, 2.0, _BINARY, (1.0,))
+
+
+def log10(f: Floats, x: SSAValue) -> SSAValue:
+    """The logarithm to the base 10."""
+    return _logarithm(f, x, 10.0, _DECIMAL, (LOG10_2_LOW, LOG10_2_HIGH))
+
+
+def _logarithm(f: Floats, x: SSAValue, base: float, quotient: Sequence[float], of_two: Sequence[float]) -> SSAValue:
+    """A logarithm, that of 2 as parts of increasing size; of 0 and infinity the exponent is infinite, and decides."""
+    mantissa, exponent, indices = _parts(f, x)
+    reciprocals = _LOG_RECIPROCALS if f.format == BINARY32 else _RECIPROCALS_64
+    whole = chosen(f, [-math.log(each) / math.log(base) for each in reciprocals], indices)
+    for part in of_two:
+        whole = f.fused(exponent, f.number(part), whole)
+    r = f.fused(mantissa, chosen(f, reciprocals, indices), f.number(-1.0))
+    return f.fused(r, f.polynomial(r, quotient), whole)
+
+
+def log_of_sum(f: Floats, x: SSAValue, lost: SSAValue, *, keeps_rest: bool) -> SSAValue:
+    """`log(x + lost)` for a small second part, of which `r` may lose something that is added in the end if so.
+
+    From 1 to 9/8 c is 1, so that a logarithm is the sum of others only where it is greater than what they lack.
+    """
+    mantissa, exponent, indices = _parts(f, x)
+    reciprocals = (1.0, 1.0, *_LOG_RECIPROCALS[2:])
+    inverse = chosen(f, reciprocals, indices)
+    lost = scaled(f, lost, f.sub(f.number(-0.0), exponent))
+    first = f.fused(mantissa, inverse, f.number(-1.0))
+    r = f.fused(lost, inverse, first)
+    whole = f.fused(exponent, f.number(math.log(2.0)), chosen(f, [-math.log(each) for each in reciprocals], indices))
+    part = f.mul(f.polynomial(r, _TAIL), r)
+    if not keeps_rest:
+        return f.add(whole, f.fused(part, r, r))
+    rest = f.fused(lost, inverse, f.sub(first, r))
+    return f.add(whole, f.add(f.fused(part, r, rest), r))
+
+
+def _parts(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """Mantissa and exponent, and the number of the mantissa's interval in the lowest bits."""
+    mantissa, exponent = mantissa_of(f, x, nan_below_zero=True), exponent_of(f, x)
+    is_half = f.b.compare_floats("olt", mantissa, f.number(1.0))
+    exponent = f.b.select(is_half, f.add(exponent, f.number(1.0)), exponent)
+    digits = f.b.make(llvm.LShrOp, (f.bits(mantissa), f.integer(f.format.fraction - 4)), f.integers)
+    return mantissa, exponent, digits

@@ -20,22 +20,21 @@ from xdsl.dialects.builtin import IntegerAttr, VectorType, i1, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.llvm.builder.function_builder import element_type, lane_count, lanes_of
 from lowering.llvm.builder.llvm_builder import LLVMBuilder
-from lowering.llvm.builder.vector_types import element_type, lane_count, lanes_of
 from lowering.rewriting import op_rewrite_pattern
-from lowering.tir_to_llvm import llvm_ext_memory
+from lowering.tir_to_llvm import llvm_ext
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, to_memory
 from lowering.tir_to_llvm.emitter import Buffer, Emitter
 from lowering.tir_to_llvm.loops import lane_values
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp
 from lowering.tir_to_llvm.memory.fences import is_large
-from tir_dialect.codegen_hints import STREAMED_FROM
 from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.annotations import STREAMED_FROM
 from tir_dialect.ops.memory import LoadOp, StoreOp, i32_array, vector_of
-from tir_dialect.ops.prefetch import PrefetchOp
-from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.ops.view import FlattenOp, ViewOp
+from tir_dialect.ops.raw_memory import PrefetchOp
+from tir_dialect.ops.regions import FlattenOp, MatchBufferOp, ViewOp
 
 LEAST_BYTES = 16
 """Shorter vectors are not written past the caches."""
@@ -134,7 +133,7 @@ def _load(e: Emitter, buffer: Buffer, start: SSAValue, lanes: Lanes, lane_at: di
         return b.load(address, vector, alignment)
     nothing = b.integer(0, VectorType(i1, [lanes.count]))
     mask = _shuffled(b, lanes.mask, nothing, [lane_at.get(position, lanes.count) for position in range(lanes.count)])
-    return b.insert(llvm_ext_memory.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
+    return b.insert(llvm_ext.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
 
 
 def _shuffled(b: LLVMBuilder, left: SSAValue, right: SSAValue, order: Sequence[int]) -> SSAValue:
@@ -252,13 +251,13 @@ def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> 
             value = b.load(address, vector, alignment)
         else:
             mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
-            value = b.insert(llvm_ext_memory.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
+            value = b.insert(llvm_ext.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
             b.note_read(address, value)
         return value if step == 1 else _reversed(b, value)
     if isinstance(offset, Ramp) and step is not None and suits_strided(e, buffer, step, lanes):
         return load_strided(e, buffer, offset.base, step, lanes)
     offsets = lane_values.as_vector(b, offset, lanes.count)
-    gather = llvm_ext_memory.GatherOp(buffer.pointer, offsets, _mask(b, lanes), b.zero(vector), alignment)
+    gather = llvm_ext.GatherOp(buffer.pointer, offsets, _mask(b, lanes), b.zero(vector), alignment)
     return b.insert(gather).results[0]
 
 
@@ -280,10 +279,10 @@ def _store_lanes(
             if byte_size(buffer.type.dtype) < 4:
                 mask = _unknown(b, mask)
             b.note_write(address)
-            b.insert(llvm_ext_memory.MaskedStoreOp(stored, address, mask, alignment))
+            b.insert(llvm_ext.MaskedStoreOp(stored, address, mask, alignment))
         return
     offsets = lane_values.as_vector(b, offset, lanes.count)
-    b.insert(llvm_ext_memory.ScatterOp(value, buffer.pointer, offsets, _mask(b, lanes), alignment))
+    b.insert(llvm_ext.ScatterOp(value, buffer.pointer, offsets, _mask(b, lanes), alignment))
 
 
 def _unknown(b: LLVMBuilder, mask: SSAValue) -> SSAValue:

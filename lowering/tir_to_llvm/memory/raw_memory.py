@@ -12,8 +12,7 @@ from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.emitter import Buffer, Emitter
 from lowering.tir_to_llvm.memory.accesses import address_at, element_offset
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.misalignment import MisalignmentOp
-from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
+from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, TextAddressOp
 
 
 class LowerMemoryAt(RewritePattern):

@@ -1,4 +1,4 @@
-"""Calls of functions, kernels, packed functions and closures."""
+"""Calls of functions, kernels, packed functions and closures; jumps and returns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntegerType, ReducedPrecisionFloatType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.hints import isa
 
@@ -15,13 +15,13 @@ from lowering.llvm.builder.function_builder import call_op
 from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
 from lowering.vm_to_llvm.deferral import Rest
+from lowering.vm_to_llvm.loading import body_symbol, entry_symbol
 from lowering.vm_to_llvm.observation import observed
-from lowering.vm_to_llvm.plan import is_number
+from lowering.vm_to_llvm.plan import Boxed, Number, is_number
 from lowering.vm_to_llvm.state import FunctionState
-from lowering.vm_to_llvm.symbols import body_symbol, entry_symbol
-from lowering.vm_to_llvm.values import Boxed, Number
 from tir_dialect.new_ops import new_op
 from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, CallPackedOp, MakeClosureOp
+from vm_dialect.ops.structure import GotoOp, IfOp, ReturnOp
 from vm_dialect.types import TensorType
 
 FUNCTION_VALUE = "vm.builtin.invoke_closure"
@@ -213,3 +213,79 @@ class LowerMakeClosure(RewritePattern):
         captured = state.cell_array(op.captured)
         state.call("vmrt_make_closure", [slot, entry, captured, emit.integer(len(op.captured))])
         state.values[op.result] = Boxed(slot, owned=True)
+
+
+class LowerGoto(RewritePattern):
+    """The edge's copies, then a branch."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: GotoOp, state: FunctionState) -> None:
+        _take_edge(state, op.target, op.arguments)
+
+
+class LowerIf(RewritePattern):
+    """A branch; an edge that moves objects gets a block of its own for that."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: IfOp, state: FunctionState) -> None:
+        emit = state.emit
+        condition = state.number(op.condition)
+        then, otherwise = emit.new_block(), emit.new_block()
+        emit.branch_if(condition, then, otherwise)
+        emit.start(then)
+        _take_edge(state, op.then_block, op.then_arguments)
+        emit.start(otherwise)
+        _take_edge(state, op.else_block, op.else_arguments)
+
+
+def _take_edge(state: FunctionState, target: Block, values: Sequence[SSAValue]) -> None:
+    """Copies objects to the slots of the block's arguments and passes numbers on."""
+    moves: list[tuple[SSAValue, SSAValue]] = []
+    passed: list[SSAValue] = []
+    for argument, value in zip(target.args, values, strict=True):
+        if is_number(argument):
+            passed.append(state.number(value))
+        elif argument is not value:
+            moves.append((argument, value))
+    _move_objects(state, moves)
+    state.emit.branch(state.blocks[target], *passed)
+
+
+def _move_objects(state: FunctionState, moves: Sequence[tuple[SSAValue, SSAValue]]) -> None:
+    """All at once: if one of the sources is among the targets, every value goes through a slot in between."""
+    emit = state.emit
+    targets = {argument for argument, _ in moves}
+    if not any(value in targets for _, value in moves):
+        for cell, (argument, value) in enumerate(moves):
+            state.call("vmrt_assign", [state.result_slot(argument), state.any_at(value, cell)])
+        return
+    between = state.frame.temporary_slots(len(moves))
+    slots = [emit.offset(between, cell * ANY_BYTES) for cell in range(len(moves))]
+    for cell, (slot, (_, value)) in enumerate(zip(slots, moves, strict=True)):
+        state.call("vmrt_assign", [slot, state.any_at(value, cell)])
+    for slot, (argument, _) in zip(slots, moves, strict=True):
+        emit.call(state.runtime("vmrt_move"), [state.result_slot(argument), slot], None)
+
+
+class LowerReturn(RewritePattern):
+    """Moves or copies the value to the caller's slot."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ReturnOp, state: FunctionState) -> None:
+        if op.value is not None:
+            _return_value(state, op.value)
+        state.emit.branch(state.exit, state.emit.integer(-1))
+
+
+def _return_value(state: FunctionState, value: SSAValue) -> None:
+    emit, found = state.emit, state.values[value]
+    result = emit.arguments[0]
+    match found:
+        case Boxed(owned=True):
+            emit.call(state.runtime("vmrt_move"), [result, found.address], None)
+        case Number():
+            scratch = state.scratch.at_least(1)
+            state.write_number(found.ssa, scratch)
+            emit.call(state.runtime("vmrt_move"), [result, scratch], None)
+        case _:
+            state.call("vmrt_assign", [result, state.any_at(value, 0)])

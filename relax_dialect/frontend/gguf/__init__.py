@@ -9,7 +9,6 @@
     module = nn.DecoderProgram(model_of(read_file("model.gguf"))).module()
 """
 
-from relax_dialect.frontend.gguf.errors import GGUFImportError
-from relax_dialect.frontend.gguf.file import GGUFFile, read_file
+from relax_dialect.frontend.gguf.file import GGUFFile, GGUFImportError, read_file
 
 __all__ = ["GGUFFile", "GGUFImportError", "read_file"]

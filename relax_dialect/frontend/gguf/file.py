@@ -18,13 +18,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from relax_dialect.frontend.gguf.errors import GGUFImportError
 from tir_dialect.block_arrays import BlockArray
 from tir_dialect.block_formats import FORMATS
 from vm_dialect.files import MappedFile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+class GGUFImportError(ValueError):
+    """The file is damaged, or has something that is not supported; the message says what, and where."""
+
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)

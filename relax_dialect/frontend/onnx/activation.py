@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import f64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import UseFunction
+from relax_dialect.frontend.onnx.dtypes import UseFunction
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect import te

@@ -13,7 +13,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.emitter import Frame
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.datatype import converted
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import TensorList, Value, like

@@ -7,7 +7,7 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect.dtypes import finite_range, is_bool, is_float, is_narrow, is_small_float

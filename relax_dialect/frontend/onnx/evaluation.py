@@ -23,7 +23,7 @@ from relax_dialect.ops.binary import divide
 from relax_dialect.shape_values.arithmetic import Arithmetic
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import from_numpy, integer_limits
-from tir_dialect.elements import converted
+from tir_dialect.weights import converted
 
 Attributes: TypeAlias = Mapping[str, Any]
 Operands: TypeAlias = Sequence[Array]

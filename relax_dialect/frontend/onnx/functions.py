@@ -9,11 +9,9 @@ import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
 
 from relax_dialect.builder import op
-from relax_dialect.frontend.onnx.attributes import default_attributes, schema_of
-from relax_dialect.frontend.onnx.dtypes import onnx_type
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal, onnx_type
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, opsets
-from relax_dialect.frontend.onnx.node import GraphScope, Node
+from relax_dialect.frontend.onnx.node import GraphScope, Node, default_attributes, schema_of
 from relax_dialect.frontend.onnx.values import TensorList, Value
 
 MAX_DEPTH = 64

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.node import Node, fixed, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.range_checks import (

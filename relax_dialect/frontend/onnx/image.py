@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import f32, f64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.manipulation import element_of
 from relax_dialect.frontend.onnx.node import Node, fixed, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts

@@ -7,7 +7,7 @@ from string import ascii_letters
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.integer_arithmetic import dequantized_product
 from relax_dialect.frontend.onnx.manipulation import spatial
 from relax_dialect.frontend.onnx.node import Node

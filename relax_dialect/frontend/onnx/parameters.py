@@ -19,8 +19,7 @@ from onnx import (
     ValueInfoProto,
 )
 
-from relax_dialect.frontend.onnx.dtypes import element_type
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal, element_type
 from relax_dialect.struct_info.types import ObjectType, TensorType
 from tir_dialect.dims import Dim, constant, is_symbol_name, symbol
 

@@ -9,8 +9,7 @@ from xdsl.ir import Attribute
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.datatype import small_float
-from relax_dialect.frontend.onnx.dtypes import integer_limits
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal, integer_limits
 from relax_dialect.frontend.onnx.integer_arithmetic import (
     by_filter,
     integer_convolution,
@@ -22,7 +21,7 @@ from relax_dialect.frontend.onnx.integer_arithmetic import (
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Array, Dequantized
-from relax_dialect.ops.quantization import DequantizeBlocksOp
+from relax_dialect.ops.datatype import DequantizeBlocksOp
 from tir_dialect.block_arrays import encode_integers
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import is_float, is_small_float, parse_dtype

@@ -9,7 +9,7 @@ from typing import Any
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Value

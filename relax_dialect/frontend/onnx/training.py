@@ -13,7 +13,7 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.model import TRAINING
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts

@@ -13,12 +13,11 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import to_numpy
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal, to_numpy
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import from_numpy
-from tir_dialect.elements import MOST_IN_TEXT, converted
+from tir_dialect.weights import MOST_IN_TEXT, converted
 
 Array: TypeAlias = NDArray[Any]
 """Elements that are known while importing: of NumPy's dtype, or objects if some are symbolic dimensions."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, BinaryIO
 
-from relax_dialect.frontend.torch.errors import Refusal, TorchImportError, UnsupportedOperator
+from relax_dialect.frontend.torch.program import Refusal, TorchImportError, UnsupportedOperator
 from relax_dialect.frontend.torch.registry import converts
 from relax_dialect.frontend.torch.tracing import recurrent_operators, whole_recurrent_layers
 
@@ -58,7 +58,7 @@ def import_file(
 
     PyTorch reads the file, so `ModuleNotFoundError` if it is missing, and `TorchImportError` if it cannot.
     """
-    from relax_dialect.frontend.torch.library import load_program
+    from relax_dialect.frontend.torch.program import load_program
 
     recurrent_operators()  # a program that was exported with them is read only where PyTorch has them
     return from_exported_program(load_program(path), decompose=decompose, entry=entry, seed=seed)

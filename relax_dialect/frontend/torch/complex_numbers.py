@@ -16,10 +16,9 @@ from xdsl.ir import Attribute
 from relax_dialect.builder import op, tensor
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import is_complex
-from relax_dialect.frontend.torch.errors import Refusal
-from relax_dialect.frontend.torch.library import is_tensor
 from relax_dialect.frontend.torch.linear_algebra import summed_products
 from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.program import Refusal, is_tensor
 from relax_dialect.frontend.torch.registry import find
 
 _ON_PARTS = """

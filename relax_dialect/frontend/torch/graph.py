@@ -13,10 +13,19 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.complex_numbers import Complex, Converted, has_complex, separated, stacked
 from relax_dialect.frontend.torch.complex_numbers import convert as convert_complex
 from relax_dialect.frontend.torch.dtypes import element_type, is_complex, to_array
-from relax_dialect.frontend.torch.errors import NO_CONVERTER, Refusal, location_of
-from relax_dialect.frontend.torch.library import GETITEM, is_node, is_symbolic, is_tensor, name_of
 from relax_dialect.frontend.torch.node import GraphScope, Node
-from relax_dialect.frontend.torch.program import FxNode, GraphModule
+from relax_dialect.frontend.torch.program import (
+    GETITEM,
+    NO_CONVERTER,
+    FxNode,
+    GraphModule,
+    Refusal,
+    is_node,
+    is_symbolic,
+    is_tensor,
+    location_of,
+    name_of,
+)
 from relax_dialect.frontend.torch.registry import find
 from relax_dialect.frontend.torch.symbols import dim_of, dims_of
 from relax_dialect.struct_info.types import TensorType

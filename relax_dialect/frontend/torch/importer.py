@@ -19,24 +19,32 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.complex_numbers import NO_COMPLEX, has_complex, separated
 from relax_dialect.frontend.torch.complex_numbers import is_supported as is_complex_supported
 from relax_dialect.frontend.torch.dtypes import element_type, is_complex, to_array
-from relax_dialect.frontend.torch.errors import NO_CONVERTER, Problems, Refusal, TorchImportError
 from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, is_number
 from relax_dialect.frontend.torch.guards import Guards, guarded, size_guards, without_marks
-from relax_dialect.frontend.torch.library import GETITEM, is_random, is_symbolic, is_tensor, name_of, torch
 from relax_dialect.frontend.torch.program import (
+    GETITEM,
+    NO_CONVERTER,
     ExportedProgram,
     FxNode,
     InputSpec,
+    Problems,
+    Refusal,
+    TorchImportError,
     inner_graphs,
+    is_random,
+    is_symbolic,
+    is_tensor,
+    name_of,
     nodes_of,
     output_keys,
+    torch,
 )
 from relax_dialect.frontend.torch.recurrent import is_projected
 from relax_dialect.frontend.torch.registry import CONVERTERS
 from relax_dialect.frontend.torch.symbols import bounds_of, dim_of, dims_of, symbols_in
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, TensorType
-from tir_dialect.elements import MOST_IN_TEXT
+from tir_dialect.weights import MOST_IN_TEXT
 
 
 def without_aliases(program: ExportedProgram) -> ExportedProgram:

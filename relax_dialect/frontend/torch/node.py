@@ -15,10 +15,17 @@ from xdsl.ir import Attribute
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import element_type
-from relax_dialect.frontend.torch.errors import Problems, Refusal
-from relax_dialect.frontend.torch.library import GETITEM, is_symbolic, is_tensor, name_of
 from relax_dialect.frontend.torch.numbers import Numbers
-from relax_dialect.frontend.torch.program import FxNode, GraphModule
+from relax_dialect.frontend.torch.program import (
+    GETITEM,
+    FxNode,
+    GraphModule,
+    Problems,
+    Refusal,
+    is_symbolic,
+    is_tensor,
+    name_of,
+)
 from relax_dialect.frontend.torch.symbols import dim_of, dims_of
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TensorType

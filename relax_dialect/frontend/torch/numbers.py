@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import f64
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.frontend.torch.symbols import of_expression
 from tir_dialect.dims import Dim
 

@@ -13,10 +13,10 @@ from xdsl.dialects.builtin import f64
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.range_checks import indices_within
-from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.convolution import batched, each, padding
 from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.frontend.torch.registry import Result, converts
-from relax_dialect.frontend.torch.windows import batched, each, padding
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, product, to_dim
 from tir_dialect.dtypes import is_float

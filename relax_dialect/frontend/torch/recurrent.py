@@ -10,10 +10,8 @@ from xdsl.dialects.builtin import i32, i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.errors import Refusal
-from relax_dialect.frontend.torch.library import name_of
 from relax_dialect.frontend.torch.node import Node
-from relax_dialect.frontend.torch.program import FxNode
+from relax_dialect.frontend.torch.program import FxNode, Refusal, name_of
 from relax_dialect.frontend.torch.random import kept
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.frontend.torch.tracing import LAYERS, NAMESPACE

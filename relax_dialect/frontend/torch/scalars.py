@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import f64, i64
 
 from relax_dialect.builder import op
-from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.struct_info.types import ShapeType
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
-from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.program import Refusal
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, mod, product, symbol, total
 
 LARGEST = 1 << 62

@@ -12,7 +12,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
-from relax_dialect.frontend.torch.library import torch
+from relax_dialect.frontend.torch.program import torch
 
 NAMESPACE = "xdsl_relax"
 LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")

@@ -22,8 +22,8 @@ from relax_dialect.frontend.tvmscript.source import Aliases, DependentError, Sou
 from relax_dialect.frontend.tvmscript.types import Mesh
 from relax_dialect.ops.memory import CallKernelOp
 from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.join import refine
 from relax_dialect.struct_info.match import Mismatch
-from relax_dialect.struct_info.refine import refine
 from relax_dialect.struct_info.types import TensorType
 from relax_dialect.verifiers import Violation
 from tir_dialect.dims import Dim

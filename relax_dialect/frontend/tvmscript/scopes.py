@@ -21,7 +21,7 @@ from tir_dialect.dims import Dim, is_symbol_name, symbol
 from tir_dialect.dtypes import parse_dtype
 from tir_dialect.te import nodes
 from tir_dialect.te.expr import Expr
-from tir_dialect.te.tree import post_order
+from tir_dialect.te.nodes import post_order
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from relax_dialect.struct_info.base import Shape, StructInfo
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import iter_symbols
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.attributes import Interval
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import parse_dtype
-from tir_dialect.symbols import Interval
 
 DEVICES = "I.module_global_infos"
 """What a scope calls the devices of the module; no name of a text can be that."""

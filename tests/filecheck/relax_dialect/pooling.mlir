@@ -76,3 +76,23 @@ relax.func @blocks[%n, %c, %h](%x: !relax.tensor<[n, c, h, 5, 16], f32>) -> !rel
   %2 = relax.nn.adaptive_avg_pool2d %x output_size = [1, 1] layout = "NCHW16c" out_layout = "NCHW"
   relax.return %x
 }
+
+// The result has the type of the data, also where only the gradient knows the dtype.
+// CHECK-LABEL: relax.func @gradients[
+// CHECK-NEXT:      %0 = relax.grad.max_pool2d_backward %x, %g pool_size = [2, 2] strides = [2, 2]
+// CHECK-NEXT:      %1 = relax.grad.avg_pool2d_backward %x, %g pool_size = [n, 3] strides = [2, 2] padding = [1, 1, 1, 1] ceil_mode count_include_pad
+// CHECK-NEXT:      %2 = relax.grad.avg_pool2d_backward %y, %g pool_size = [2, 2] strides = [2, 2] layout = "NHWC" out_layout = "NCHW"
+// CHECK-NEXT:      %3 = relax.grad.max_pool2d_backward %z, %g pool_size = [2, 2]
+// CHECK-NEXT:      relax.return %x
+// TYPES-LABEL: sym_name = "gradients"
+// TYPES: "relax.grad.max_pool2d_backward"{{.*}} -> !relax.tensor<[n, 3, 6, h], f32>
+// TYPES: "relax.grad.avg_pool2d_backward"{{.*}} -> !relax.tensor<[n, 3, 6, h], f32>
+// TYPES: "relax.grad.avg_pool2d_backward"{{.*}} -> !relax.tensor<[n, 6, h, _], f32>
+// TYPES: "relax.grad.max_pool2d_backward"{{.*}} -> !relax.tensor<[_, _, _, _], f32>
+relax.func @gradients[%n, %h, %p](%x: !relax.tensor<[n, 3, 6, h], f32>, %g: !relax.tensor<[n, 3, 3, p], f32>, %y: !relax.tensor<[n, 6, h, _], f32>, %z: !relax.tensor<*, _>) -> !relax.object {
+  %0 = relax.grad.max_pool2d_backward %x, %g pool_size = [2, 2] strides = [2, 2]
+  %1 = relax.grad.avg_pool2d_backward %x, %g pool_size = [n, 3] strides = [2, 2] padding = [1, 1, 1, 1] ceil_mode count_include_pad
+  %2 = relax.grad.avg_pool2d_backward %y, %g pool_size = [2, 2] strides = [2, 2] layout = "NHWC" out_layout = "NCHW"
+  %3 = relax.grad.max_pool2d_backward %z, %g pool_size = [2, 2]
+  relax.return %x
+}

@@ -93,3 +93,83 @@ relax.func @multinomial_from_uniform_c3[%n, %k](%x: !relax.tensor<[n, 0], f32>, 
   %0 = relax.multinomial_from_uniform %x, %u, %r
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.nn.pad' op expected 4 pad widths, got 2
+relax.func @nn_pad_c1[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [1, 1]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.pad' op mode expected one of constant, reflect, replicate, circular, got edge
+relax.func @nn_pad_c2[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [1, 1] mode = "edge"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.pad' op expected a dimension that does not become negative, got 0 and -1
+relax.func @nn_pad_c3(%x: !relax.tensor<[2], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [-3, 4] mode = "reflect"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.pad' op expected a dimension with an element to repeat, got 1 and 0
+relax.func @nn_pad_c4(%x: !relax.tensor<[2], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [-2, 4] mode = "reflect"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.pad' op expected a dimension that does not become negative, got 0 and -1
+relax.func @nn_pad_c3(%x: !relax.tensor<[2], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [-1, -2]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.pad' op expected a dimension with an element to repeat, got 1 and 0
+relax.func @nn_pad_c4(%x: !relax.tensor<[0], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [1, 0] mode = "reflect"
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.map_indices' op index_map expected 2 indices, got (d0) -> (d0)
+relax.func @map_indices_c1[%n, %m](%x: !relax.tensor<[n, m], f32>) -> !relax.object {
+  %0 = relax.map_indices %x index_map = affine_map<(d0) -> (d0)>
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.map_indices' op index_map expected no symbols, got (d0)[s0] -> ((d0 + s0))
+relax.func @map_indices_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.map_indices %x index_map = affine_map<(d0)[s0] -> (d0 + s0)>
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.map_indices' op expected an index_map that sends no two elements to one place, got (d0, d1) -> (((d0 * 8) + d1))
+relax.func @map_indices_c2[%n](%x: !relax.tensor<[n, 9], f32>) -> !relax.object {
+  %0 = relax.map_indices %x index_map = affine_map<(d0, d1) -> (d0 * 8 + d1)>
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.map_indices' op expected an index_map whose indices are at least 0 and bounded, got (d0) -> ((d0 + -1))
+relax.func @map_indices_c3[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.map_indices %x index_map = affine_map<(d0) -> (d0 - 1)>
+  relax.return %x
+}

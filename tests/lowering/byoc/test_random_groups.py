@@ -4,7 +4,7 @@ from hypothesis import given
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.byoc.backends import Backend, FusionPattern, register_backend
-from relax_dialect.ops.fused import FusedOp
+from relax_dialect.ops.dataflow import FusedOp
 from relax_dialect.patterns import Pattern, is_op, is_tuple, is_tuple_get, wildcard
 from tests.strategies.relax_programs import Program, programs
 from tests.support.programs import check_pass

@@ -17,8 +17,7 @@ import tokenizers
 from lowering.cache.code_cache import CodeCache
 from lowering.generation.cache import CachedSequence
 from lowering.generation.language_model import LanguageModel, _program_of, _Text
-from lowering.generation.sampling import Sampling
-from lowering.generation.speculation import Draft, PromptLookup
+from lowering.generation.sampling import Draft, PromptLookup, Sampling
 from lowering.generation.tokenizer import SPLITS, tokenizer_of, tokenizer_of_folder
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder

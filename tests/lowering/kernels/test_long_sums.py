@@ -16,7 +16,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.llvm.loading.symbols import library_symbol
+from lowering.llvm.loading import library_symbol
 from relax_dialect.builder import BlockBuilder, Expr, op, tensor
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine

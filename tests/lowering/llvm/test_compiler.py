@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from lowering.llvm.binding import CodegenError, refusing_unknown_names
 from lowering.llvm.compiler import CompileOptions, emit_assembly, emit_llvm_ir
-from lowering.llvm.errors import CodegenError, refusing_unknown_names
-from tir_dialect.codegen_hints import PLAIN_ADDRESSES, REPEATED_WORK
+from tir_dialect.ops.annotations import PLAIN_ADDRESSES, REPEATED_WORK
 from tir_dialect.target import Target
 
 UNROLLED = """

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lowering.compiler.kernels.distant_kernels import load
-from lowering.llvm import background, compiler_process
-from lowering.llvm.background import Background
+from lowering.compiler.kernels.kernel_maker import load
+from lowering.llvm import background
+from lowering.llvm.background import Background, CompilerProcess, NoAnswerError
+from lowering.llvm.binding import CodegenError
 from lowering.llvm.compiler import CompileOptions, compile_object
-from lowering.llvm.compiler_process import CompilerProcess, NoAnswerError
-from lowering.llvm.errors import CodegenError
 from tir_dialect.target import Target
 
 pytestmark = pytest.mark.usefixtures("own_process")
@@ -31,13 +30,13 @@ def returns(number: int) -> str:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     """The processes that are started."""
     processes: list[subprocess.Popen[bytes]] = []
-    start = compiler_process._started
+    start = background._started
 
     def recorded() -> subprocess.Popen[bytes]:
         processes.append(start())
         return processes[-1]
 
-    monkeypatch.setattr(compiler_process, "_started", recorded)
+    monkeypatch.setattr(background, "_started", recorded)
     return processes
 
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from lowering.tir.hoist_guards import MOST_OPS, WHOLE_TILES, HoistGuardsPass
-from lowering.tir.lower_init_blocks import LowerInitBlocksPass
+from lowering.tir.lower_blocks import LowerInitBlocksPass
 from tests.support.sweeps import examples
 from tests.tir_dialect.schedule import support
 from tests.tir_dialect.schedule.test_compute_location import matmul_with_epilogue

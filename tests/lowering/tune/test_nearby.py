@@ -6,8 +6,7 @@ import pytest
 
 from lowering.parsing import parse_module
 from lowering.tune import tune
-from lowering.tune.call import Call, nearby
-from lowering.tune.database import TuningDatabase
+from lowering.tune.database import Call, TuningDatabase, nearby
 from tests.lowering.tune.support import MAP, arrays, groups, races
 from tests.support.tir import parse_prim_func
 

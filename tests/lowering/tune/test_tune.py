@@ -22,12 +22,10 @@ from lowering.compiler.kernels.kernel_lowering import DEFAULT_OPTIONS, lower_ker
 from lowering.compiler.kernels.kernels import plan_kernels
 from lowering.parsing import parse_module
 from lowering.tune import tune
-from lowering.tune.choice import Choice
 from lowering.tune.database import Record, TuningDatabase, kernel_key
-from lowering.tune.remote import Task, run
 from lowering.tune.search import Search
-from lowering.tune.space import candidates
-from lowering.tune.tuner import kernels_of, record_calls
+from lowering.tune.space import Choice, candidates
+from lowering.tune.tuner import Task, kernels_of, record_calls, run
 from tests.lowering.tune.support import MAP, ONE, SQUARE, arrays, expected, groups, races
 from tests.support.tir import parse_prim_func
 from tir_dialect.ops.function import PrimFuncOp
@@ -367,7 +365,7 @@ def test_ctrl_c_is_a_line_and_ends_by_the_signal(user_database: Path, tmp_path: 
 
 
 def test_progress(everything_is_faster: None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lowering.compiler.progress.PATIENCE", 0)
+    monkeypatch.setattr("lowering.compiler.debug.PATIENCE", 0)
     bar = io.StringIO()
     tune(parse_module(MAP), arrays(3), trials=1, database=TuningDatabase(None), progress=bar)
     assert "kernels" in bar.getvalue()

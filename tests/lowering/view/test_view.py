@@ -17,9 +17,8 @@ from lowering.locations import named_location
 from lowering.parsing import parse_module
 from lowering.pipelines import expand
 from lowering.registry import pass_factories
-from lowering.view import dot
-from lowering.view.dot import CannotRender, to_dot, to_svg
-from lowering.view.graph import Graph, Kind, graph_of
+from lowering.view import graph
+from lowering.view.graph import CannotRender, Graph, Kind, graph_of, to_dot, to_svg
 from lowering.view.page import ASSUMED, Life, chart_of, lives_of, nest_of, page, write_view
 from relax_dialect.ops.structure import FuncOp
 from tests.support.corpus import texts, valid_module
@@ -270,8 +269,8 @@ def test_the_tool_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
 
 def test_without_graphviz_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(dot, "find_spec", lambda name: None)
-    monkeypatch.setattr(dot.shutil, "which", lambda name: None)
+    monkeypatch.setattr(graph, "find_spec", lambda name: None)
+    monkeypatch.setattr(graph.shutil, "which", lambda name: None)
     module = parse_module(CHAIN)
     with pytest.raises(CannotRender, match=r"pip install 'xdsl-relax\[view\]'"):
         write_view(tmp_path / "view.svg", module)

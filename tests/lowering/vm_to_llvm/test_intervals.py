@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowering.vm_to_llvm.values import ANY_INTEGER, Interval, result_interval
+from lowering.vm_to_llvm.plan import ANY_INTEGER, Interval, result_interval
 from vm_dialect.integers import GREATEST, INT_FUNCTIONS, LEAST
-from vm_dialect.ops.integers import IntKind
+from vm_dialect.ops.values import IntKind
 
 NUMBERS = st.one_of(st.integers(-5, 5), st.integers(LEAST, GREATEST), st.sampled_from([LEAST, GREATEST, 1 << 48]))
 

@@ -16,9 +16,8 @@ from tir_dialect.target import Target
 from vm_dialect import Executable, VirtualMachine, load_library
 from vm_dialect.builtins import GLOBALS
 from vm_dialect.executable import Metadata
-from vm_dialect.executable.constants import Constant
-from vm_dialect.executable.library import LIBRARY_BUILTINS
-from vm_dialect.executable.variants import constants_for, merged, objects_by_target
+from vm_dialect.executable.library import LIBRARY_BUILTINS, constants_for, merged, objects_by_target
+from vm_dialect.executable.model import Constant
 from vm_dialect.executable.weight_file import named_tensors
 from vm_dialect.tensors import from_numpy, to_numpy
 

@@ -6,8 +6,7 @@ import tvm_ffi
 
 from vm_dialect.builtins import BUILTINS
 from vm_dialect.dtypes import ELEMENT_TYPES
-from vm_dialect.tensors import from_numpy, numpy_dtype
-from vm_dialect.values import to_value
+from vm_dialect.tensors import from_numpy, numpy_dtype, to_value
 
 
 def _misaligned(shape, dtype):

@@ -15,15 +15,13 @@ from xdsl.dialects.llvm import LLVMPointerType, LLVMVoidType
 
 from lowering.compiler.kernels.kernels import compile_prim_funcs
 from lowering.llvm.compiler import CompileOptions, compile_object
-from lowering.llvm.loading.elf import ObjectSymbols, object_symbols
-from lowering.llvm.loading.loader import load_objects
+from lowering.llvm.loading import ObjectSymbols, load_objects, object_symbols
 from lowering.llvm.text.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.vm_to_llvm.abi import RUNTIME
-from lowering.vm_to_llvm.compatibility import runs_on
 from lowering.vm_to_llvm.convert_vm_to_llvm import lower_functions
 from lowering.vm_to_llvm.library import library_code
-from lowering.vm_to_llvm.loading import load_executable, load_functions
+from lowering.vm_to_llvm.loading import load_executable, load_functions, runs_on
 from lowering.vm_to_llvm.objects import function_code, function_options, wrapper_code
 from lowering.vm_to_llvm.runtime_text import ALWAYS, PARTS, TEXTS, format_string, parts_for, runtime_text
 from tir_dialect.ops.function import PrimFuncOp

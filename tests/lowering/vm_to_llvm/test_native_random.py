@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.llvm.compiler import CompileOptions, compile_object
-from lowering.llvm.loading.loader import load_objects
+from lowering.llvm.loading import load_objects
 from lowering.llvm.text.llvm_text import llvm_text
 from lowering.relax_to_vm.allocate_registers import allocate
 from lowering.verify.module import verify_module

@@ -11,19 +11,19 @@ import pytest
 import tvm_ffi
 
 from lowering import build
-from lowering.compiler.instrumentation import work_of
+from lowering.compiler.compilation import work_of
 from lowering.compiler.peaks import machine_peaks
-from lowering.llvm.loading.elf import object_symbols
+from lowering.llvm.loading import object_symbols
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder
 from relax_dialect.builder import op as ops
 from tests.support.programs import runner
 from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect import Executable, VirtualMachine
-from vm_dialect.observers import Decision
 from vm_dialect.profiler import Peaks
 from vm_dialect.program import Site
 from vm_dialect.tensors import to_numpy
+from vm_dialect.thread import Decision
 
 X = np.random.default_rng(0).standard_normal((5, 8)).astype(np.float32)
 

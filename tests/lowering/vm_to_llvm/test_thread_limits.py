@@ -15,7 +15,7 @@ import tvm_ffi
 
 import xdsl_relax as xr
 from lowering import build
-from lowering.llvm.loading.symbols import library_symbol
+from lowering.llvm.loading import library_symbol
 from lowering.parsing import parse_module
 from vm_dialect import VirtualMachine, load_library
 

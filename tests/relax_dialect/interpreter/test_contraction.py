@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relax_dialect.interpreter.contraction import einsum
+from relax_dialect.interpreter.operators import einsum
 
 
 @pytest.mark.parametrize("filters", [0, 1, 2, 5])

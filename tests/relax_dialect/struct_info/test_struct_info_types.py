@@ -10,8 +10,8 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols, substitute
 from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType
 from tests.support.struct_info import func, info, infos, valuations
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import symbol, to_dim
-from tir_dialect.symbols import SymbolAttr
 
 TEXTS = (
     "object",

@@ -1,7 +1,7 @@
 """Which buffers a function may write: by a store, through a view, in a call, by an address."""
 
 from tests.support.tir import parse_prim_func
-from tir_dialect.analysis.written import is_written, written_buffers
+from tir_dialect.analysis.structure import is_written, written_buffers
 
 FUNC = """
 tir.prim_func @f(%read: !tir.buffer<[8], f32>, %stored: !tir.buffer<[8], f32>, %seen: !tir.buffer<[8], f32>,

@@ -10,8 +10,7 @@ import pytest
 from tests.support.tir import run_text
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
 from tir_dialect.interpreter import OutOfRangeError
-from tir_dialect.interpreter.lanes import multiply_add_lanes
-from tir_dialect.interpreter.numerics import fused_multiply_add
+from tir_dialect.interpreter.numerics import fused_multiply_add, multiply_add_lanes
 
 N = 11
 

@@ -11,7 +11,7 @@ from tests.tir_dialect.schedule.test_storage import allocations
 from tir_dialect import te
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp
 from tir_dialect.schedule import Schedule
-from tir_dialect.schedule.primitives.caching_index import QUOTIENTS
+from tir_dialect.schedule.primitives.caching import QUOTIENTS
 
 A = te.placeholder((n + m + 1, m), "i32", "A")
 

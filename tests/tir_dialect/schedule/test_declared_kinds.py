@@ -13,7 +13,7 @@ from tests.tir_dialect.schedule.support import scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.schedule import Schedule
-from tir_dialect.schedule.errors import ScheduleError
+from tir_dialect.schedule.handles import ScheduleError
 from tir_dialect.schedule.legality.independence import distances
 from tir_dialect.schedule.legality.instances import Instances
 

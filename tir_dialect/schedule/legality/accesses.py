@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from tir_dialect.analysis.determination import Axis
+from tir_dialect.analysis.dependence import Axis
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
-from tir_dialect.ops.view import BufferViewOp
+from tir_dialect.ops.regions import BufferViewOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.types import BufferType
 
 

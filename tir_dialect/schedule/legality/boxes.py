@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from tir_dialect.analysis.determination import Axis
+from tir_dialect.analysis.dependence import Axis
 from tir_dialect.analysis.digits import Digit, as_sum, digit_range
-from tir_dialect.analysis.extremes import extremes
-from tir_dialect.analysis.index_space import Variable
+from tir_dialect.analysis.index_space import Variable, extremes
 from tir_dialect.analysis.regions import AxisRange, BlockRegions, Region
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim, Prover, ceildiv, constant, floordiv, maximum, minimum, symbol

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from tir_dialect.analysis.determination import determine
+from tir_dialect.analysis.dependence import determine
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import is_inside
 from tir_dialect.ops.loops import ForOp

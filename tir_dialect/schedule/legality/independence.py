@@ -15,8 +15,7 @@ from math import gcd
 
 from xdsl.ir import Operation, SSAValue
 
-from tir_dialect.analysis.dependence import Dependence, is_loop_variable
-from tir_dialect.analysis.determination import Axis, determine
+from tir_dialect.analysis.dependence import Axis, Dependence, determine, is_loop_variable
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors, child_blocks, is_inside

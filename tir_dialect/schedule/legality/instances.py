@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from tir_dialect.analysis.dependence import Dependence, is_loop_variable
-from tir_dialect.analysis.determination import Axis, determine
+from tir_dialect.analysis.dependence import Axis, Dependence, determine, is_loop_variable
 from tir_dialect.analysis.digits import as_sum
 from tir_dialect.analysis.init import init_placement, where_not_empty
 from tir_dialect.analysis.regions import AxisRange

@@ -17,7 +17,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.schedule.errors import ScheduleError
+from tir_dialect.schedule.handles import ScheduleError
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.statements import is_index_op, only_statement
 from tir_dialect.types import BufferType, IteratorKind

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from xdsl.ir import Operation, SSAValue
 
-from tir_dialect.analysis.determination import Axis
+from tir_dialect.analysis.dependence import Axis
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors, enclosing_block, root_buffer
 from tir_dialect.ops.blocks import BlockOp

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tir_dialect.analysis.extremes import extremes
-from tir_dialect.analysis.index_space import IndexSpace, Variable
+from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import LoadOp, StoreOp

@@ -1,4 +1,4 @@
-"""Moving a block under a loop of its consumers."""
+"""Moving a block under a loop of its consumers or of its producers."""
 
 from __future__ import annotations
 
@@ -6,25 +6,43 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.init import init_placement
 from tir_dialect.analysis.regions import AxisRange, block_regions
-from tir_dialect.analysis.structure import root_buffer
+from tir_dialect.analysis.structure import ancestors, root_buffer
+from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
 from tir_dialect.schedule.legality.boxes import Position, box_in, join, positions_of
+from tir_dialect.schedule.legality.conflicts import conflicting_buffers
+from tir_dialect.schedule.legality.consumers import available
 from tir_dialect.schedule.legality.elementwise import own_allocation
-from tir_dialect.schedule.legality.instances import Instances, check_in_order, common_loop
-from tir_dialect.schedule.legality.motion import describe, move_in_any_order, runs_between, touches
+from tir_dialect.schedule.legality.instances import Instances, check_in_order, common_loop, is_dense
+from tir_dialect.schedule.legality.motion import (
+    check_same_instances,
+    describe,
+    move_in_any_order,
+    runs_between,
+    touches,
+)
 from tir_dialect.schedule.legality.safe_accesses import accesses_of, check_new_instances
-from tir_dialect.schedule.rewriting.nests import check_movable, insert_point_in
-from tir_dialect.schedule.rewriting.renest import move_with_new_loops, sink_allocations
+from tir_dialect.schedule.rewriting.nests import (
+    check_movable,
+    check_no_branch,
+    check_plain_conditions,
+    insert_point_in,
+    move_with_new_loops,
+    sink_allocations,
+)
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import comes_before, iterator_extent, loops_without, shape_of
+from tir_dialect.types import IteratorKind
 
 Positions = Mapping[SSAValue, Sequence[Position | None]]
 """Per buffer that the block writes, which iterator each index is."""
@@ -158,3 +176,181 @@ def _needed(
         else others.get(number, AxisRange(constant(0), iterator_extent(self, block, number)))
         for number in range(len(block.iterators))
     ]
+
+
+Writes = Mapping[SSAValue, Sequence[Access]]
+"""The stores inside of the loop, by buffer."""
+
+
+@primitive
+def reverse_compute_at(
+    self: ScheduleState, block: Block, loop: Loop, preserve_unit_loops: bool = False, index: int = -1
+) -> None:
+    """Moves a block into a loop of its producers, where it consumes what each iteration has produced.
+
+    rewrite:
+        for i: for j: B[i, j] = f(A[i, j])
+        for i: for j: C[i, j] = B[i, j]
+        -> for i:
+             for j: B[i, j] = f(A[i, j])
+             for j: C[i, j] = B[i, j]
+
+    Buffers that are then used in the loop only are allocated there. A reduction may go on in each iteration of the
+    loop, over what that has produced. Loops of one iteration are left out unless `preserve_unit_loops`. The block comes
+    to the end of the loop, or after `index` ops of it; -2 is the first position that there is. It may read by
+    quotients and remainders, `B[v // 4, v % 4]`, as layouts are changed.
+
+    Refuses:
+    1. a block with scan or opaque iterators, that updates what it reads, or with a predicate other than the bounds of
+       its iterators;
+    2. an ancestor of the block, and a loop after it, or in a branch or block that the block is not in;
+    3. inputs of which none is written in the loop, or one outside of blocks, in a branch, or again by others;
+    4. inputs that an iteration does not complete: loops that drive reduce iterators of their producers;
+    5. elements that other iterations produce, and elements that are scattered;
+    6. other instances than the block has now, and reductions whose instances could repeat or come before the init;
+    7. other inputs that are written, outputs that are used, and values that are computed, between the loop and the
+       block;
+    8. an `index` before the producers;
+    9. parallel, vectorized or bound loops whose iterations would share elements.
+    """
+    move = partial(_move_after_producers, preserve_unit_loops=preserve_unit_loops, index=index)
+    move_in_any_order(self, block, loop, move, may_refuse_late=block.op.init is not None)
+
+
+def _move_after_producers(
+    self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops: bool, index: int
+) -> None:
+    op, target = block.op, loop.op
+    check_movable(self, op, target)
+    if not comes_before(self, target, op):
+        raise self.error(f'block "{block.name}" comes before loop "{loop.name}"')
+    writes = _produced(self, op, target)
+    _check_complete(self, op, target, writes)
+    _check_others(self, op, target, writes)
+    _check_outside_values(self, op, target)
+    ranges = available(self, op, _boxes(self, target, writes), loop.name)
+    check_same_instances(self, op, target, ranges)
+    in_parts, common = _reduces_in_parts(self, op, ranges), common_loop(op, target)
+    point = insert_point_in(self, target, index, after=[access.op for found in writes.values() for access in found])
+    move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
+    self.changed()
+    # iterations may read what others have written
+    sink_allocations(writes, target, lambda buffer, each: buffer not in conflicting_buffers(self.space, each))
+    if in_parts:
+        _check_parts(self, op, common)
+
+
+def _reduces_in_parts(self: ScheduleState, block: BlockOp, ranges: Sequence[AxisRange]) -> bool:
+    """Whether an iteration is left with a part of a reduction only."""
+    domains = [AxisRange(constant(0), iterator_extent(self, block, number)) for number in range(len(ranges))]
+    kinds = [iterator.kind for iterator in block.iterators]
+    pairs = zip(kinds, ranges, domains, strict=True)
+    return any(kind is IteratorKind.REDUCE and found != domain for kind, found, domain in pairs)
+
+
+def _check_parts(self: ScheduleState, block: BlockOp, common: ForOp | None) -> None:
+    """Refuses a reduction in parts, where it has come to, of which one may come twice, or before the init."""
+    check_in_order(self, Instances(self, block, common))
+    if init_placement(block) is None:
+        raise self.error(f'the init of block "{block.block_name.data}" could come after a part of the reduction')
+
+
+def _produced(self: ScheduleState, block: BlockOp, target: ForOp) -> dict[SSAValue, list[Access]]:
+    inputs = read_buffers(block)
+    found: dict[SSAValue, list[Access]] = {}
+    for access in accesses_in(self.space, target):
+        if access.is_store and access.buffer in inputs:
+            found.setdefault(access.buffer, []).append(access)
+    if not found:
+        name = target.induction_var.name_hint
+        raise self.error(f'nothing in loop "{name}" writes what block "{block.block_name.data}" reads')
+    return found
+
+
+def _check_complete(self: ScheduleState, block: BlockOp, target: ForOp, writes: Writes) -> None:
+    """Refuses buffers that an iteration does not leave complete in the box that it writes."""
+    around = loops_without(block, target)
+    variables: set[SSAValue] = {loop.induction_var for loop in around}
+    for buffer, accesses in writes.items():
+        for access in accesses:
+            writers = [op for op in ancestors(access.op) if isinstance(op, BlockOp) and is_inside(op, target)]
+            if not writers:
+                raise self.error(f"buffer \"{buffer.name_hint}\" is written by a '{access.op.name}' outside of a block")
+            for writer in writers:
+                check_no_branch(self, writer)
+                if any(buffer in conflicting_buffers(self.space, around_loop) for around_loop in around):
+                    check_plain_conditions(self, writer)
+                _check_not_late(self, writer, buffer, variables)
+        _check_other_writers(self, block, buffer, around)
+
+
+def _check_not_late(self: ScheduleState, writer: BlockOp, buffer: SSAValue, variables: set[SSAValue]) -> None:
+    """Refuses a block that writes a buffer in several iterations of loops."""
+    dependence = Dependence(is_loop_variable)
+    for iterator in writer.iterators:
+        late = dependence.of(iterator.binding) & variables
+        if late and iterator.kind is not IteratorKind.SPATIAL:
+            raise self.error(
+                f'buffer "{buffer.name_hint}" is complete only after loop "{min(map(_name, late))}", '
+                f'which drives a {iterator.kind.value} iterator of block "{writer.block_name.data}"'
+            )
+
+
+def _name(value: SSAValue) -> str:
+    return value.name_hint or "loop"
+
+
+def _check_other_writers(self: ScheduleState, block: BlockOp, buffer: SSAValue, around: Sequence[ForOp]) -> None:
+    target, name = around[-1], buffer.name_hint
+    writer = runs_between(self, around[0], [block], {buffer}, writes_only=True)
+    if writer is not None:
+        raise self.error(f'{describe(writer)} writes buffer "{name}" before block "{block.block_name.data}"')
+    for op in self.func.walk():
+        if not touches(op, {buffer}, writes_only=True) or is_inside(op, target):
+            continue
+        if is_inside(op, around[0]) and comes_before(self, target, op):
+            hint = target.induction_var.name_hint
+            raise self.error(f'{describe(op)} writes buffer "{name}" behind loop "{hint}"')
+        if any(is_inside(op, loop) and buffer in conflicting_buffers(self.space, loop) for loop in around):
+            raise self.error(f'{describe(op)} writes elements of buffer "{name}" again in another iteration')
+
+
+def _check_others(self: ScheduleState, block: BlockOp, target: ForOp, writes: Writes) -> None:
+    """Refuses if what else the block reads, or what it writes, is touched until it would have run."""
+    top, name = loops_without(block, target)[0], block.block_name.data
+    outputs = written_buffers(block)
+    inputs = read_buffers(block) - writes.keys() - outputs
+    writer = runs_between(self, top, [block], inputs, writes_only=True)
+    writer = writer or next((op for op in top.walk() if touches(op, inputs, writes_only=True)), None)
+    if writer is not None:
+        raise self.error(f'{describe(writer)} writes an input of block "{name}" before it')
+    user = runs_between(self, top, [block], outputs, writes_only=False)
+    user = user or next((op for op in top.walk() if touches(op, outputs, writes_only=False)), None)
+    if user is not None:
+        raise self.error(f'{describe(user)} uses an output of block "{name}" before it')
+
+
+def _check_outside_values(self: ScheduleState, block: BlockOp, target: ForOp) -> None:
+    """Refuses a block that uses a value that is computed after the loop."""
+    for op in block.body.walk():
+        for operand in op.operands:
+            owner = operand.owner
+            if is_defined_inside(operand, block) or not isinstance(owner, Operation):
+                continue
+            if isinstance(owner.parent_op(), PrimFuncOp) and comes_before(self, owner, target):
+                continue
+            raise self.error(
+                f"block \"{block.block_name.data}\" uses a value of '{owner.name}' that is computed after loop "
+                f'"{target.induction_var.name_hint}"'
+            )
+
+
+def _boxes(self: ScheduleState, target: ForOp, writes: Writes) -> dict[SSAValue, list[AxisRange]]:
+    """What an iteration of the loop produces of each buffer; refuses a buffer of which it writes scattered elements."""
+    found: dict[SSAValue, list[AxisRange]] = {}
+    for buffer, accesses in writes.items():
+        found[buffer] = box_in(self, accesses, target, shape_of(buffer))
+        if not is_dense(self, accesses, target, found[buffer]):
+            loop, name = target.induction_var.name_hint, buffer.name_hint
+            raise self.error(f'an iteration of loop "{loop}" writes scattered elements of buffer "{name}"')
+    return found

@@ -10,8 +10,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tir_dialect.analysis.dependence import Dependence, is_loop_variable
-from tir_dialect.analysis.determination import Axis, determine
+from tir_dialect.analysis.dependence import Axis, Dependence, determine, is_loop_variable
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors, enclosing_loops, loop_of, root_buffer
@@ -28,8 +27,8 @@ from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.rewriting.edits import rebuild_block
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
+from tir_dialect.schedule.rewriting.nests import check_no_branch
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
-from tir_dialect.schedule.rewriting.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.statements import unique_block_name
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of

@@ -17,14 +17,15 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
+from tir_dialect.schedule.legality.elementwise import check_plain_uses
 from tir_dialect.schedule.legality.instances import Instances, is_dense
 from tir_dialect.schedule.legality.motion import describe, touches
-from tir_dialect.schedule.legality.plain_uses import check_plain_uses
 from tir_dialect.schedule.legality.safe_accesses import check_new_instances
 from tir_dialect.schedule.rewriting.buffers import (
     Which,
     access_of,
     checked_scope,
+    mapped_shape,
     name_with,
     read_buffer,
     written_buffer,
@@ -35,11 +36,9 @@ from tir_dialect.schedule.rewriting.cache_placement import (
     unshared_insert_point,
     unwritten_insert_point,
 )
-from tir_dialect.schedule.rewriting.clones import Cloner, check_cloneable
-from tir_dialect.schedule.rewriting.mapped_shape import mapped_shape
 from tir_dialect.schedule.rewriting.materialize import Materializer
-from tir_dialect.schedule.rewriting.nests import insert_nest
-from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
+from tir_dialect.schedule.rewriting.nests import check_no_branch, check_plain_conditions, insert_nest
+from tir_dialect.schedule.rewriting.normalize import Cloner, check_cloneable
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.statements import unique_block_name
 from tir_dialect.schedule.structure import sized_extent

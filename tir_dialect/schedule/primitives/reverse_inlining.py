@@ -18,7 +18,7 @@ from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.handles import Block, is_inside
-from tir_dialect.schedule.index_domain import inverse
+from tir_dialect.schedule.index_map import inverse
 from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.elementwise import (
     ElementBlock,

@@ -37,14 +37,14 @@ from tir_dialect.schedule.primitives.reductions import (
     hoist_init,
     nest_copies,
 )
-from tir_dialect.schedule.rewriting.clones import Cloner, Redirect, check_cloneable
 from tir_dialect.schedule.rewriting.materialize import Materializer
-from tir_dialect.schedule.rewriting.renest import check_no_branch
+from tir_dialect.schedule.rewriting.nests import check_no_branch
+from tir_dialect.schedule.rewriting.normalize import Cloner, Redirect, check_cloneable
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.statements import nest_of, unique_block_name
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of
 from tir_dialect.te.coerce import integer_range, is_bool, is_float
-from tir_dialect.te.emit.scalar import emit_constant
+from tir_dialect.te.emit_scalar import emit_constant
 from tir_dialect.types import BufferType, IteratorKind
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
-from tir_dialect.analysis.determination import Axis
+from tir_dialect.analysis.dependence import Axis
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import enclosing_block, enclosing_loops, root_buffer
 from tir_dialect.dims import Dim, constant, minimum, mod, symbol
@@ -27,9 +27,8 @@ from tir_dialect.schedule.primitives.splitting import check_serial
 from tir_dialect.schedule.rewriting.buffers import Which, retype, written_buffer
 from tir_dialect.schedule.rewriting.edits import add_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer
-from tir_dialect.schedule.rewriting.nests import hoist_allocation
+from tir_dialect.schedule.rewriting.nests import check_no_branch, check_plain_conditions, hoist_allocation
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
-from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import Less, comes_before
 from tir_dialect.types import BufferType

@@ -10,12 +10,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.regions import block_regions
 from tir_dialect.analysis.structure import ancestors, is_inside, root_buffer
-from tir_dialect.dims import constant
+from tir_dialect.dims import Dim, constant, maximum, product
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import LoadOp
-from tir_dialect.ops.regions import ReadsOp
-from tir_dialect.ops.view import BufferViewOp
+from tir_dialect.ops.regions import BufferViewOp, ReadsOp
+from tir_dialect.schedule.index_map import IndexDomain, IndexMap
 from tir_dialect.schedule.legality.motion import describe
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState
@@ -179,3 +179,30 @@ def _is_known(block: BlockOp, value: SSAValue) -> bool:
     """Whether a value is known at the end of a block."""
     home = value.owner.parent if isinstance(value.owner, Operation) else value.owner
     return home is block.body.block or not is_inside(value, block)
+
+
+def mapped_shape(
+    self: ScheduleState, index_map: IndexMap, shape: Sequence[Dim], *, assume_injective: bool = False
+) -> list[Dim]:
+    """The extents of the new indices; ScheduleError for maps of another rank, and maps that may not be injective.
+
+    Where it is assumed that they do not, those are refused that certainly do, since they have fewer positions.
+    """
+    if len(index_map.inputs) != len(shape):
+        raise self.error(f"expected an index map of {len(shape)} indices, got {index_map}")
+    unknown = frozenset[str]().union(*(output.symbols for output in index_map.outputs))
+    unknown = unknown.difference(index_map.inputs, self.func.symbol_names)
+    if unknown:
+        raise self.error(f'index map {index_map} uses "{min(unknown)}", which is no symbol of the function')
+    domain = IndexDomain.of(shape, self.func.bounds)
+    outputs = index_map.apply(domain.indices)
+    if not assume_injective and not domain.tells_apart(outputs):
+        raise self.error(f"index map {index_map} may map two elements to the same index")
+    extents = [domain.extent(output) for output in outputs]
+    known = [extent for extent in extents if extent is not None]
+    if len(known) != len(extents):
+        raise self.error(f"index map {index_map} gives an index that is not known to be at least 0 and bounded")
+    if self.space.less_equal(product(shape), product(known)) is False:
+        raise self.error(f"index map {index_map} has {product(known)} places for {product(shape)} elements")
+    # of a buffer without elements, one more than the greatest index may be negative
+    return [extent if self.space.less_equal(0, extent) is True else maximum(extent, 0) for extent in known]

@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tir_dialect.dead_code import erase_dead
+from tir_dialect.new_ops import erase_dead
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp

@@ -19,11 +19,10 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.row.chain import Row, find_row
-from lowering.kernels.cpu.structure.accesses import Index, linear
+from lowering.kernels.cpu.row.row_blocks import Row, find_row
 from lowering.kernels.cpu.structure.contraction import Contraction
 from lowering.kernels.cpu.structure.reduction import Reduction, reduction_of
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Index, Stage, linear
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim
 from tir_dialect.ops.control_flow import IfOp, YieldOp

@@ -17,8 +17,8 @@ from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.conv.register_tile import RegisterTile
 from lowering.kernels.cpu.gemm.problem import Gemm
-from lowering.kernels.cpu.structure.accesses import AffineAccess
 from lowering.kernels.cpu.structure.contraction import Factor, is_chain
+from lowering.kernels.cpu.structure.stages import AffineAccess
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size

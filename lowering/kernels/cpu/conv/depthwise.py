@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.conv.channel_blocks import load_of
 from lowering.kernels.cpu.conv.depthwise_bytes import data_of, find_byte_depthwise
-from lowering.kernels.cpu.conv.padded_windows import PaddedAxis, PaddedData, find_padded_data
+from lowering.kernels.cpu.conv.micro_kernel import PaddedAxis, PaddedData, find_padded_data
 from lowering.kernels.cpu.conv.register_tile import LATENCY
 from lowering.kernels.cpu.emit.kernel import Kernel, shared_units
 from lowering.kernels.cpu.emit.shuffles import shuffle

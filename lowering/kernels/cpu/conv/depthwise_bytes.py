@@ -20,7 +20,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, VectorType, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
-from lowering.kernels.cpu.conv.padded_windows import PaddedAxis
+from lowering.kernels.cpu.conv.micro_kernel import PaddedAxis
 from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.emit.shuffles import bits_as, concatenated, shuffle
 from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_TASK_MACS
@@ -35,13 +35,13 @@ from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import (
 )
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
-from lowering.kernels.cpu.structure.accesses import AffineAccess, Index
 from lowering.kernels.cpu.structure.contraction import access_of
 from lowering.kernels.cpu.structure.padding import Padding
+from lowering.kernels.cpu.structure.stages import AffineAccess, Index
 from tir_dialect.dims import Dim, ceildiv, constant, minimum
-from tir_dialect.ops.convert import ConvertOp
-from tir_dialect.ops.dot import ui8
+from tir_dialect.ops.arithmetic import ConvertOp
 from tir_dialect.ops.memory import LoadOp
+from tir_dialect.ops.vectors import ui8
 from tir_dialect.types import row_major_strides
 
 MOST_TAPS = 1024

@@ -21,8 +21,13 @@ from lowering.kernels.cpu.conv.channel_blocks import (
     find_reduction_blocks,
     load_of,
 )
-from lowering.kernels.cpu.conv.micro_kernel import MicroKernel, PrefetchedCacheLines, TileMemory
-from lowering.kernels.cpu.conv.padded_windows import PaddedAxis, find_padded_axes
+from lowering.kernels.cpu.conv.micro_kernel import (
+    MicroKernel,
+    PaddedAxis,
+    PrefetchedCacheLines,
+    TileMemory,
+    find_padded_axes,
+)
 from lowering.kernels.cpu.conv.register_tile import (
     RegisterTile,
     choose_register_tile,
@@ -32,8 +37,8 @@ from lowering.kernels.cpu.conv.register_tile import (
 from lowering.kernels.cpu.emit.kernel import buffer_type, shared_units
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
-from lowering.kernels.cpu.structure.accesses import AffineAccess
 from lowering.kernels.cpu.structure.contraction import Factor
+from lowering.kernels.cpu.structure.stages import AffineAccess
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum, total
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size

@@ -16,15 +16,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.body import Explicit, Lanes
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
-from lowering.kernels.cpu.emit.kernel import Kernel, buffer_type, shared_units
-from lowering.kernels.cpu.emit.routines import Routine, flat
-from lowering.kernels.cpu.gemm.cost_model import WEIGHT_PREFETCH_STEPS
+from lowering.kernels.cpu.emit.kernel import Kernel, Routine, buffer_type, flat, shared_units
+from lowering.kernels.cpu.gemm.cost_model import WEIGHT_PREFETCH_STEPS, Tiling
 from lowering.kernels.cpu.gemm.epilogue import OutputTile
-from lowering.kernels.cpu.gemm.micro_kernel import MicroKernel, Prefetch, TileOperands
-from lowering.kernels.cpu.gemm.operands import Matrix
-from lowering.kernels.cpu.gemm.tiling import Tiling
+from lowering.kernels.cpu.gemm.micro_kernel import Matrix, MicroKernel, Prefetch, TileOperands
 from lowering.kernels.cpu.structure.winograd import (
     BATCH,
     BLOCK,
@@ -37,7 +34,7 @@ from lowering.kernels.cpu.structure.winograd import (
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.view import FlattenOp
+from tir_dialect.ops.regions import FlattenOp
 from tir_dialect.target import LINE_BYTES, Target
 from tir_dialect.types import BufferType
 

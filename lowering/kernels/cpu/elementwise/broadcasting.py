@@ -17,14 +17,13 @@ from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.vectorization import AxisGroup, accesses_of, choose_lane_axes, collapse_axes
-from lowering.kernels.cpu.structure.accesses import AffineAccess
-from lowering.kernels.cpu.structure.stages import Stage, work_of
+from lowering.kernels.cpu.structure.stages import AffineAccess, Stage, work_of
 from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from lowering.kernels.cpu.traversal.vector_loop import LONG
 from tir_dialect.dims import Bounds, Dim, constant, product
 from tir_dialect.dims.bounds import Ranges
+from tir_dialect.dims.division import MinAtom
 from tir_dialect.dims.expr import from_atom
-from tir_dialect.dims.lattice import MinAtom
 from tir_dialect.types import LoopKind
 
 

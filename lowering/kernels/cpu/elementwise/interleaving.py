@@ -17,8 +17,7 @@ from lowering.kernels.cpu.emit.body import Body
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.shuffles import deinterleave, interleave
 from lowering.kernels.cpu.emit.vectorization import AxisGroup, collapse_axes, masks_are_registers
-from lowering.kernels.cpu.structure.accesses import AffineAccess
-from lowering.kernels.cpu.structure.stages import Stage, work_of
+from lowering.kernels.cpu.structure.stages import AffineAccess, Stage, work_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import LoadOp, StoreOp

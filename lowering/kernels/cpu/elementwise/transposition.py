@@ -12,8 +12,7 @@ from lowering.kernels.cpu.emit.body import Body
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.shuffles import transposed
 from lowering.kernels.cpu.emit.vectorization import AxisGroup, collapse_axes, masks_are_cheap, vector_iteration
-from lowering.kernels.cpu.structure.accesses import AffineAccess
-from lowering.kernels.cpu.structure.stages import Stage, work_of
+from lowering.kernels.cpu.structure.stages import AffineAccess, Stage, work_of
 from lowering.tir_to_llvm.memory.accesses import MOST_STEPS
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size

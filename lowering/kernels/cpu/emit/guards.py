@@ -20,9 +20,8 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.structure.accesses import linear
 from lowering.kernels.cpu.structure.reduction import Reduction
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, linear
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.control_flow import IfOp, YieldOp

@@ -12,8 +12,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, IndexT
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.structure.accesses import AffineAccess
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import AffineAccess, Stage
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size, is_dtype
 from tir_dialect.ops.control_flow import IfOp, YieldOp

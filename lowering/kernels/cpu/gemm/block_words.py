@@ -18,9 +18,9 @@ from xdsl.ir import Operation, SSAValue
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.shuffles import bits_as, element_of, shuffle
 from tir_dialect.block_formats import DOUBLED_FLOATS, NON_LINEAR, BlockFormat
-from tir_dialect.ops.convert import ConvertOp
-from tir_dialect.ops.lookup import LookupOp
+from tir_dialect.ops.arithmetic import ConvertOp
 from tir_dialect.ops.memory import lanes_of
+from tir_dialect.ops.vectors import LookupOp
 
 LOADED = 16
 """Bytes of a block that are loaded at once: four words."""

@@ -11,7 +11,6 @@ from itertools import product as every
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocked_accumulation import Totals, VectorTotals, in_blocks, iterations_of_block
 from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.emit.vectorization import masks_are_registers
 from lowering.kernels.cpu.gemm.cost_model import (
@@ -29,6 +28,7 @@ from lowering.kernels.cpu.gemm.cost_model import (
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.structure.contraction import Factor
+from lowering.kernels.cpu.traversal.accumulators import Totals, VectorTotals, in_blocks, iterations_of_block
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
 from tir_dialect.ops.memory import LoadOp
 

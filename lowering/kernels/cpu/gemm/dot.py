@@ -12,7 +12,6 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.emit.shuffles import is_power_of_two, row_sums, shuffle
 from lowering.kernels.cpu.gemm.cost_model import (
@@ -29,10 +28,11 @@ from lowering.kernels.cpu.gemm.cost_model import (
 )
 from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm
 from lowering.kernels.cpu.gemm.long_rows import Copies, LongRows, RowVector, are_long
-from lowering.kernels.cpu.gemm.operands import Computed, elements_before_alignment
+from lowering.kernels.cpu.gemm.micro_kernel import Computed, elements_before_alignment
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.skinny import can_be_skinny
 from lowering.kernels.cpu.structure.contraction import Factor
+from lowering.kernels.cpu.traversal.accumulators import MOST, VectorTotals, in_blocks
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
 from tir_dialect.target import LINE_BYTES

@@ -8,16 +8,15 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.body import Explicit, Lanes
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
 from lowering.kernels.cpu.emit.kernel import buffer_type
 from lowering.kernels.cpu.emit.shuffles import element_of
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
-from lowering.kernels.cpu.structure.contraction import is_chain
-from lowering.kernels.cpu.structure.epilogue import Step
+from lowering.kernels.cpu.structure.contraction import Step, is_chain
 from tir_dialect.dims import constant
-from tir_dialect.ops.convert import ConvertOp
-from tir_dialect.ops.view import FlattenOp
+from tir_dialect.ops.arithmetic import ConvertOp
+from tir_dialect.ops.regions import FlattenOp
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from xdsl.dialects.builtin import AnyFloat, i32
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.kernel import shared_units
-from lowering.kernels.cpu.emit.routines import Routine, flat
+from lowering.kernels.cpu.emit.kernel import Routine, flat, shared_units
 from lowering.kernels.cpu.gemm.cost_model import (
     GEMV_BLOCK_BYTES,
     GEMV_FAR_BLOCKS,
@@ -30,7 +29,7 @@ from lowering.kernels.cpu.gemm.cost_model import (
     TASK_MACS,
 )
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
-from lowering.kernels.cpu.gemm.operands import Matrix, elements_before_alignment, operand
+from lowering.kernels.cpu.gemm.micro_kernel import Matrix, elements_before_alignment, operand
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.skinny import can_be_skinny
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum

@@ -15,13 +15,13 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.routines import Routine, flat
+from lowering.kernels.cpu.emit.kernel import Routine, flat
 from lowering.kernels.cpu.gemm.cost_model import LONG_DOT_MIN_K, LONG_DOT_SHORT_VECTORS, LONG_DOT_WHOLE_LINES
-from lowering.kernels.cpu.gemm.operands import Matrix, elements_before_alignment, operand
+from lowering.kernels.cpu.gemm.micro_kernel import Matrix, elements_before_alignment, operand
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.structure.contraction import Factor
+from lowering.kernels.cpu.traversal.accumulators import MOST, VectorTotals, in_blocks
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.target import LINE_BYTES

@@ -27,7 +27,7 @@ from lowering.kernels.cpu.gemm.cost_model import (
     UNEVEN_STRIPS,
 )
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter, can_store_tiles, output_tile
-from lowering.kernels.cpu.gemm.operands import Matrix, Operand
+from lowering.kernels.cpu.gemm.micro_kernel import Matrix, Operand
 from lowering.kernels.cpu.gemm.packing import RowPanels
 from lowering.kernels.cpu.gemm.panels import PackedBlock, PackedColumns, PackedPanel, WeightPanel
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm, cache_line_starts

@@ -17,8 +17,15 @@ from lowering.kernels.cpu.gemm.cost_model import (
     WEIGHT_PREFETCH_STEPS,
 )
 from lowering.kernels.cpu.gemm.epilogue import OutputTile, as_output_tile, can_store_tiles
-from lowering.kernels.cpu.gemm.micro_kernel import Prefetch, TileOperands, masks_of, micro_kernel
-from lowering.kernels.cpu.gemm.operands import Matrix, Operand, operand
+from lowering.kernels.cpu.gemm.micro_kernel import (
+    Matrix,
+    Operand,
+    Prefetch,
+    TileOperands,
+    masks_of,
+    micro_kernel,
+    operand,
+)
 from lowering.kernels.cpu.gemm.packing import ColumnPanel, has_window_rows
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm, cache_line_ends, cache_line_starts
 from lowering.kernels.cpu.gemm.register_tile import k_splits
@@ -26,7 +33,7 @@ from lowering.kernels.cpu.gemm.remainder_columns import has_remainder
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp
-from tir_dialect.ops.view import FlattenOp
+from tir_dialect.ops.regions import FlattenOp
 
 
 def emit_last_panel(gemm: Gemm, left: SSAValue, emit: Callable[[Gemm], None]) -> None:

@@ -10,18 +10,17 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, VectorType
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.body import Explicit, Lanes
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.vectorization import masks_are_cheap, masks_are_registers
-from lowering.kernels.cpu.gemm.tiling import Tiling
-from lowering.kernels.cpu.structure.accesses import AffineAccess
-from lowering.kernels.cpu.structure.contraction import Contraction, Factor, is_chain
-from lowering.kernels.cpu.structure.epilogue import Epilogue
+from lowering.kernels.cpu.gemm.cost_model import Tiling
+from lowering.kernels.cpu.structure.contraction import Contraction, Epilogue, Factor, is_chain
+from lowering.kernels.cpu.structure.stages import AffineAccess
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.convert import ConvertOp
+from tir_dialect.ops.arithmetic import ConvertOp
 from tir_dialect.ops.loops import LoopKind
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.target import LINE_BYTES

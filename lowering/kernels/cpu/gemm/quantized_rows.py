@@ -21,8 +21,8 @@ from lowering.kernels.cpu.gemm.block_words import LANE_FORMATS
 from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import dot, splat, view
 from lowering.kernels.cpu.gemm.problem import Gemm
 from tir_dialect.block_formats import BlockFormat
-from tir_dialect.ops.convert import ConvertOp
-from tir_dialect.ops.dot import ui8
+from tir_dialect.ops.arithmetic import ConvertOp
+from tir_dialect.ops.vectors import ui8
 
 MOST = {1: 127, 2: 127 * 257, 3: 127 * 65793}
 """The greatest integer by the number of planes: each plane is at most 127."""

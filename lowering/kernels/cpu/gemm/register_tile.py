@@ -10,11 +10,11 @@ from functools import partial, reduce
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.gemm.cost_model import ACCUMULATORS_IN_FLIGHT, MAX_K_SPLITS
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter, OutputTile
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm, cache_line_ends_of
+from lowering.kernels.cpu.traversal.accumulators import MOST, VectorTotals, in_blocks
 from tir_dialect.dims import constant
 
 Element = Callable[[int, SSAValue], SSAValue]

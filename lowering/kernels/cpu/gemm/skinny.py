@@ -14,8 +14,7 @@ from typing_extensions import override
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.kernel import shared_units
-from lowering.kernels.cpu.emit.routines import Routine, flat
+from lowering.kernels.cpu.emit.kernel import Routine, flat, shared_units
 from lowering.kernels.cpu.gemm.cost_model import (
     ONE_LINE_MAX_M,
     ONE_LINE_MAX_PANELS,
@@ -38,20 +37,23 @@ from lowering.kernels.cpu.gemm.cost_model import (
 )
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter, OutputTile, can_store_tiles
 from lowering.kernels.cpu.gemm.micro_kernel import (
+    Computed,
+    Matrix,
     MicroKernel,
     Prefetch,
     TileOperands,
     emit_narrow_tiles,
     has_narrow_panel,
+    lies_evenly,
     masks_of,
     micro_kernel,
+    operand,
 )
-from lowering.kernels.cpu.gemm.operands import Computed, Matrix, lies_evenly, operand
+from lowering.kernels.cpu.gemm.packing import can_copy_transposed, copy_transposed
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm, cache_line_ends, cache_line_starts
 from lowering.kernels.cpu.gemm.register_tile import store_rows
 from lowering.kernels.cpu.gemm.remainder_columns import main_columns, main_panels, narrow_step
 from lowering.kernels.cpu.gemm.tall_skinny import emit_tall, is_tall, is_tall_here
-from lowering.kernels.cpu.gemm.transposed_copy import can_copy_transposed, copy_transposed
 from lowering.kernels.cpu.structure.contraction import is_chain
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size

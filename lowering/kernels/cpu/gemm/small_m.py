@@ -17,10 +17,8 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocked_accumulation import MOST, in_blocks
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.kernel import shared_units
-from lowering.kernels.cpu.emit.routines import Routine, flat
+from lowering.kernels.cpu.emit.kernel import Routine, flat, shared_units
 from lowering.kernels.cpu.gemm.cost_model import (
     L3_PART,
     SMALL_M_BURST,
@@ -37,10 +35,11 @@ from lowering.kernels.cpu.gemm.cost_model import (
     TASK_MACS,
 )
 from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm, can_store_tiles, output_tile
-from lowering.kernels.cpu.gemm.operands import Matrix, elements_before_alignment, lies_evenly, operand
+from lowering.kernels.cpu.gemm.micro_kernel import Matrix, elements_before_alignment, lies_evenly, operand
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.skinny import max_skinny_m, row_groups
 from lowering.kernels.cpu.gemm.tall_skinny import is_tall
+from lowering.kernels.cpu.traversal.accumulators import MOST, in_blocks
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
 from tir_dialect.target import LINE_BYTES

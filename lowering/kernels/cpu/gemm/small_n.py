@@ -15,10 +15,8 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.kernel import shared_units
-from lowering.kernels.cpu.emit.routines import Routine, flat
+from lowering.kernels.cpu.emit.kernel import Routine, flat, shared_units
 from lowering.kernels.cpu.emit.shuffles import is_power_of_two, row_sums, shuffle
 from lowering.kernels.cpu.emit.vectorization import masks_are_registers
 from lowering.kernels.cpu.gemm.cost_model import (
@@ -33,7 +31,7 @@ from lowering.kernels.cpu.gemm.cost_model import (
 from lowering.kernels.cpu.gemm.dot import PrefetchRow, row_prefetcher
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter, SinglePassGemm, can_store_accumulators
 from lowering.kernels.cpu.gemm.long_rows import Copies, LongRows, RowVector, are_long
-from lowering.kernels.cpu.gemm.operands import Matrix, operand
+from lowering.kernels.cpu.gemm.micro_kernel import Matrix, operand
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.remainder_columns import (
     has_contiguous_rows,
@@ -43,6 +41,7 @@ from lowering.kernels.cpu.gemm.remainder_columns import (
     max_small_n,
     narrow_step,
 )
+from lowering.kernels.cpu.traversal.accumulators import MOST, VectorTotals, in_blocks
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
 from tir_dialect.types import BufferType

@@ -31,15 +31,15 @@ from lowering.kernels.cpu.gemm.cost_model import (
 from lowering.kernels.cpu.gemm.dot import DotGemm, LongDotGemm, can_dot, can_long_dot, dot_may_be_profitable
 from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm, can_store_tiles, output_tile
 from lowering.kernels.cpu.gemm.gemv import Gemv, can_be_gemv
-from lowering.kernels.cpu.gemm.operands import lies_evenly
+from lowering.kernels.cpu.gemm.micro_kernel import lies_evenly
 from lowering.kernels.cpu.gemm.packed import PackedGemm
+from lowering.kernels.cpu.gemm.packing import TransposeRoutine
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.remainder_columns import has_remainder, max_small_n, narrow_step
 from lowering.kernels.cpu.gemm.skinny import SkinnyGemm, can_be_skinny
 from lowering.kernels.cpu.gemm.small_m import SmallMGemm, can_be_small_m, replaces_skinny
 from lowering.kernels.cpu.gemm.small_n import SmallNGemm, can_be_small_n
-from lowering.kernels.cpu.gemm.transposed_copy import TransposeRoutine
-from lowering.kernels.cpu.structure.accesses import AffineAccess
+from lowering.kernels.cpu.structure.stages import AffineAccess
 from tir_dialect.dims import Dim, ceildiv, constant, minimum
 
 

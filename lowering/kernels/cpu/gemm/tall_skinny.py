@@ -15,8 +15,7 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.kernel import shared_units
-from lowering.kernels.cpu.emit.routines import Routine, flat
+from lowering.kernels.cpu.emit.kernel import Routine, flat, shared_units
 from lowering.kernels.cpu.emit.vectorization import masks_are_registers
 from lowering.kernels.cpu.gemm.cost_model import (
     TALL_COLUMNS_L2_PART,
@@ -28,15 +27,14 @@ from lowering.kernels.cpu.gemm.cost_model import (
     TASK_COPIED_ELEMENTS,
 )
 from lowering.kernels.cpu.gemm.epilogue import OutputTile, can_store_tiles
-from lowering.kernels.cpu.gemm.micro_kernel import MicroKernel, TileOperands, emit_narrow_tiles, micro_kernel
-from lowering.kernels.cpu.gemm.operands import Matrix
+from lowering.kernels.cpu.gemm.micro_kernel import Matrix, MicroKernel, TileOperands, emit_narrow_tiles, micro_kernel
+from lowering.kernels.cpu.gemm.packing import can_copy_transposed
 from lowering.kernels.cpu.gemm.problem import Gemm, cache_line_starts
 from lowering.kernels.cpu.gemm.remainder_columns import main_columns, main_panels, narrow_step
-from lowering.kernels.cpu.gemm.transposed_copy import can_copy_transposed
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp
-from tir_dialect.ops.view import FlattenOp
+from tir_dialect.ops.regions import FlattenOp
 from tir_dialect.types import BufferType
 
 

@@ -15,13 +15,6 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.emit.blocked_accumulation import (
-    MOST,
-    Totals,
-    in_blocks,
-    iterations_of_block,
-    with_and_without_blocks,
-)
 from lowering.kernels.cpu.emit.body import Body, combined
 from lowering.kernels.cpu.emit.guards import ClippedReduction, Ranges, all_iterations
 from lowering.kernels.cpu.emit.kernel import Kernel
@@ -29,7 +22,15 @@ from lowering.kernels.cpu.emit.prefetching import BAND, NextBand
 from lowering.kernels.cpu.emit.vectorization import AxisGroup, Step, masks_are_registers, vector_iteration
 from lowering.kernels.cpu.structure.reduction import Reduction, rounds
 from lowering.kernels.cpu.structure.stages import Stage, is_heavy
-from lowering.kernels.cpu.traversal.accumulators import BufferTotals, accumulator
+from lowering.kernels.cpu.traversal.accumulators import (
+    MOST,
+    BufferTotals,
+    Totals,
+    accumulator,
+    in_blocks,
+    iterations_of_block,
+    with_and_without_blocks,
+)
 from lowering.kernels.cpu.traversal.vector_loop import constant_of
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum, product
 from tir_dialect.ops.control_flow import IfOp

@@ -37,20 +37,18 @@ from lowering.kernels.cpu.emit.vectorization import (
     vector_iteration,
 )
 from lowering.kernels.cpu.reduce.argmax import element_ops, has_lanes, order_of, order_of_all
-from lowering.kernels.cpu.reduce.argmax_columns import MAX_ROWS, ArgColumns
-from lowering.kernels.cpu.reduce.argmax_rows import ArgReduction
+from lowering.kernels.cpu.reduce.argmax_loops import MAX_ROWS, ArgColumns, ArgReduction
 from lowering.kernels.cpu.reduce.columns import Columns
-from lowering.kernels.cpu.reduce.pooling import Pooling, choose_pooling
-from lowering.kernels.cpu.reduce.windows import reduction_lanes
+from lowering.kernels.cpu.reduce.pooling import Pooling, choose_pooling, reduction_lanes
 from lowering.kernels.cpu.structure.reduction import Reduction
 from lowering.kernels.cpu.structure.stages import Stage, is_heavy, work_of
 from lowering.kernels.cpu.traversal.accumulators import Accumulators, accumulator, folded, folds_as_integers
 from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum, product
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.arithmetic import GreaterOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
-from tir_dialect.ops.relaxed_float import GreaterOp
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
 VECTORS_AT_ONCE = 4

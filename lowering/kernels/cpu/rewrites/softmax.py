@@ -18,9 +18,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.cpu.structure.reduction import Reduction, reduction_of
 from lowering.kernels.cpu.structure.stages import Access, Stage, are_equivalent
+from tir_dialect.ops.arithmetic import SCALE, GreaterOp, ScaledExpOp
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.relaxed_float import SCALE, GreaterOp, ScaledExpOp
 from tir_dialect.target import Target
 
 _KEEP_NAN = (

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.kernels.cpu.row.chain import shared_depth
+from lowering.kernels.cpu.row.row_blocks import shared_depth
 from lowering.kernels.cpu.structure.reduction import Reduction, reduction_of
 from lowering.kernels.cpu.structure.stages import Stage, are_equivalent
 from tir_dialect.analysis.dims import dim_of

@@ -28,8 +28,7 @@ from lowering.kernels.cpu.emit.prefetching import PrefetchedAccess, computes_muc
 from lowering.kernels.cpu.emit.vectorization import AxisGroup, collapse_axes, masks_are_cheap, masks_are_registers
 from lowering.kernels.cpu.reduce.reductions import ColumnReduction
 from lowering.kernels.cpu.rewrites.variance import rewrite_to_one_pass
-from lowering.kernels.cpu.row.chain import At, Pass, Row, RowOrder, find_row
-from lowering.kernels.cpu.row.row_blocks import find_row_blocks
+from lowering.kernels.cpu.row.row_blocks import At, Pass, Row, RowOrder, find_row, find_row_blocks
 from lowering.kernels.cpu.structure.reduction import Reduction, reduction_of
 from lowering.kernels.cpu.structure.stages import Program, Stage, rewritten, work_of
 from lowering.kernels.cpu.traversal.loop_nest import LoopNest

@@ -1,4 +1,5 @@
-"""Contractions: stages that accumulate products of two operands, and the roles of their axes.
+"""Contractions: stages that accumulate products of two operands, the roles of their axes, and the elementwise stages
+that can be computed on their register tile, the epilogue.
 
 `C[i, j] += A[i, r] * B[r, j]` and its relatives: batched, transposed, with several row, column or reduced axes, with
 windows (convolutions), with operands that are converted or scaled. They are recognised by structure; names play no
@@ -11,7 +12,7 @@ linear.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -20,8 +21,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, FloatAttr, IntegerAttr, f32, i8, i32
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.structure.accesses import AffineAccess, Index, affine_access
-from lowering.kernels.cpu.structure.stages import Stage, only_stage
+from lowering.kernels.cpu.structure.stages import AffineAccess, Index, Stage, affine_access, only_stage
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import byte_size
@@ -375,3 +375,102 @@ def _contiguous(stage: Stage, target: AffineAccess, axes: Sequence[int], last: i
 def is_chain(accesses: Iterable[AffineAccess], extents: Sequence[Dim], axes: Sequence[int]) -> bool:
     """Whether some axes collapse into one: each stride is that of the next axis times its extent."""
     return all(each.strides[a] is each.strides[b] * extents[b] for each in accesses for a, b in pairwise(axes))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage of an epilogue, with its axes as axes of the contraction."""
+
+    stage: Stage
+    axes: Mapping[int, int]
+    """The axis of the contraction for each of the stage, except those of extent 1."""
+
+    def access(self, op: LoadOp | StoreOp, count: int) -> AffineAccess:
+        """The address of an access, by the `count` axes of the contraction."""
+        own = access_of(self.stage, op)
+        strides = [constant(0)] * count
+        for axis, target in self.axes.items():
+            strides[target] = own.strides[axis]
+        return AffineAccess(own.base, tuple(strides), own.computed)
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """The stages that are computed with a contraction, in order."""
+
+    steps: tuple[Step, ...] = ()
+    unread: frozenset[SSAValue] = frozenset()
+    """Buffers that need no memory: their values stay in registers."""
+
+    @cached_property
+    def accesses(self) -> tuple[tuple[Step, LoadOp | StoreOp], ...]:
+        """All accesses."""
+        return tuple((step, op) for step in self.steps for op in step.stage.accesses)
+
+
+def find_epilogue(contraction: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> Epilogue:
+    """As many of the following stages as can be fused; `own` are the buffers of the function."""
+    produced: dict[SSAValue, AffineAccess] = {contraction.store.buffer: _moving(contraction.output, contraction.stage)}
+    steps: list[Step] = []
+    for stage in following:
+        step = _step(contraction, stage, produced)
+        if step is None:
+            break
+        steps.append(step)
+        produced |= {store.buffer: step.access(store, len(contraction.stage.axes)) for store in stage.stores}
+    later = {inner.buffer for stage in following[len(steps) :] for inner in stage.loads}
+    unread = own.intersection(produced) - later
+    return Epilogue(tuple(steps), unread if steps else frozenset())
+
+
+def _moving(output: AffineAccess, stage: Stage) -> AffineAccess:
+    """An access without strides along axes of extent 1, which epilogue accesses do not have either."""
+    pairs = zip(output.strides, stage.extents, strict=True)
+    return replace(output, strides=tuple(constant(0) if extent.constant_value == 1 else each for each, extent in pairs))
+
+
+def _step(contraction: Contraction, stage: Stage, produced: Mapping[SSAValue, AffineAccess]) -> Step | None:
+    """A stage as a step; `None` if it reads other elements than its own, or is not vectorisable along the output."""
+    if any(axis.kind is not IteratorKind.SPATIAL for axis in stage.axes) or stage.pinned or not contraction.along:
+        return None
+    axes = _axes(contraction, stage, produced)
+    if axes is None or any(isinstance(op, IfOp) for op in stage.body) or not _has_plain_code(stage):
+        return None
+    step = Step(stage, axes)
+    count, extents = len(contraction.stage.axes), contraction.stage.extents
+    accesses = {op: step.access(op, count) for op in stage.accesses}
+    joined = all(produced[op.buffer] == each for op, each in accesses.items() if _is_read(op, produced))
+    suited = is_chain(accesses.values(), extents, contraction.along) and not any(
+        each.computed for each in accesses.values()
+    )
+    written = all(op.buffer not in produced for op in accesses if isinstance(op, StoreOp))
+    return step if joined and suited and written else None
+
+
+def _is_read(op: Operation, produced: Mapping[SSAValue, AffineAccess]) -> bool:
+    return isinstance(op, LoadOp) and op.buffer in produced
+
+
+def _has_plain_code(stage: Stage) -> bool:
+    return all(not op.regions for op in stage.body)
+
+
+def _axes(contraction: Contraction, stage: Stage, produced: Mapping[SSAValue, AffineAccess]) -> dict[int, int] | None:
+    """The axes of the contraction for those of a stage: each moves the input of the stage in the same way."""
+    load = next((op for op in stage.loads if op.buffer in produced), None)
+    if load is None or access_of(stage, load).base.terms:
+        return None
+    own, target = access_of(stage, load), produced[load.buffer]
+    spatial = [axis for axis in (*contraction.batch, *contraction.row, *contraction.outer, *contraction.column)]
+    found: dict[int, int] = {}
+    for number, extent in enumerate(stage.extents):
+        if extent.constant_value == 1:
+            continue
+        same = [
+            a for a in spatial if target.strides[a] is own.strides[number] and contraction.stage.extents[a] is extent
+        ]
+        same = [a for a in same if a not in found.values()]
+        if len(same) != 1:
+            return None
+        found[number] = same[0]
+    return found if len(found) == len(spatial) else None

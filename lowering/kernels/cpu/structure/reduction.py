@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.structure.stages import Stage
+from tir_dialect.ops.arithmetic import GreaterOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.relaxed_float import GreaterOp
 from tir_dialect.types import IteratorKind
 
 _ORDERED: dict[str, Callable[[float, float], bool]] = {

@@ -1,4 +1,4 @@
-"""A kernel as a list of stages: each a perfect loop nest around one block of scalar code.
+"""A kernel as a list of stages: each a perfect loop nest around one block of scalar code, with affine accesses.
 
 Addresses are linear in a stage's axes wherever possible. The rest of the code is kept as ops, without the arithmetic
 that only computes addresses.
@@ -14,21 +14,100 @@ from typing import TypeAlias
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from lowering.kernels.cpu.structure.accesses import AffineAccess, Index, IndexTuple, linear, whole_access
 from lowering.tir_to_llvm.loops.scalar_ops import SCALAR_LOWERINGS
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import has_no_effects
-from tir_dialect.dims import Dim, product
+from tir_dialect.dims import Dim, constant, product, symbol, total
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import ReadsOp, WritesOp
+from tir_dialect.ops.regions import BufferViewOp, ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
-from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.types import IteratorKind
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index, or an address in a flat buffer: `base + sum(strides[a] * axis a)`, or a computed value."""
+
+    base: Dim
+    strides: tuple[Dim, ...]
+    value: SSAValue | None = None
+    """The value, if it is not linear in the axes."""
+    whole: Dim | None = field(default=None, compare=False)
+    """The expression over symbols for the axes, if there is one."""
+
+    def is_axis(self, number: int) -> bool:
+        """Whether the index is one axis."""
+        return self.follows(number) and not self.base.terms
+
+    def follows(self, number: int) -> bool:
+        """Whether the index is one axis plus an offset."""
+        wanted = tuple(constant(int(axis == number)) for axis in range(len(self.strides)))
+        return self.value is None and self.strides == wanted
+
+
+IndexTuple: TypeAlias = tuple[Index, ...]
+"""The indices of an access, one per dimension."""
+
+
+@dataclass(frozen=True)
+class AffineAccess:
+    """The address of an access, in elements from the start of its buffer: a linear part, and computed values
+    with strides.
+    """
+
+    base: Dim
+    strides: tuple[Dim, ...]
+    computed: tuple[tuple[SSAValue, Dim], ...] = ()
+
+
+def linear(space: IndexSpace, names: Sequence[str], value: SSAValue) -> Index:
+    """An index as a function of the axes with these names."""
+    dim = space.dim_of(value)
+    chunks = None if dim is None else linear_parts(dim, names)
+    if chunks is None:
+        return Index(constant(0), (constant(0),) * len(names), value, dim)
+    return Index(chunks[0], chunks[1], None, dim)
+
+
+def linear_parts(dim: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] | None:
+    """Base and strides of a linear function; `None` if it is not linear."""
+    own = dim.symbols
+    zeros = {name: constant(0) for name in names if name in own}
+    if not zeros:
+        return dim, (constant(0),) * len(names)
+    base = dim.substitute(zeros)
+    strides = tuple(
+        dim.substitute({**zeros, name: constant(1)}) - base if name in zeros else constant(0) for name in names
+    )
+    again = total([base, *(stride * symbol(name) for stride, name in zip(strides, names, strict=True) if stride.terms)])
+    return (base, strides) if again is dim else None
+
+
+def affine_access(indices: IndexTuple, steps: Sequence[Dim], count: int) -> AffineAccess:
+    """The address for indices in a nest with `count` axes, in a buffer with these strides."""
+    base, strides = constant(0), (constant(0),) * count
+    computed: list[tuple[SSAValue, Dim]] = []
+    for index, step in zip(indices, steps, strict=True):
+        if index.value is not None:
+            computed.append((index.value, step))
+            continue
+        base = base + index.base * step
+        # Most indices follow one axis.
+        strides = tuple(old + new * step if new.terms else old for old, new in zip(strides, index.strides, strict=True))
+    return AffineAccess(base, strides, tuple(computed))
+
+
+def whole_access(indices: IndexTuple, steps: Sequence[Dim], names: Sequence[str]) -> AffineAccess | None:
+    """The access as one linear function although its indices are not, as `8 * (i // 8) + i % 8`; `None` otherwise."""
+    dims = [index.whole * step for index, step in zip(indices, steps, strict=True) if index.whole is not None]
+    chunks = linear_parts(total(dims), names) if len(dims) == len(indices) else None
+    return None if chunks is None else AffineAccess(*chunks)
+
 
 Access: TypeAlias = LoadOp | StoreOp
 

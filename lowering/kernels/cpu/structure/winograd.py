@@ -13,10 +13,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type, FloatAttr
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.structure.accesses import Index
 from lowering.kernels.cpu.structure.contraction import Contraction
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
-from lowering.kernels.cpu.structure.stages import Access, Stage
+from lowering.kernels.cpu.structure.stages import Access, Index, Stage
 from tir_dialect.dims import constant
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import LoadOp, StoreOp

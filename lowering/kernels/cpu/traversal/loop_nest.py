@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.emit.blocked_accumulation import MOST, in_blocks, iterations_of_block, with_and_without_blocks
 from lowering.kernels.cpu.emit.body import Body, number_like
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.guards import Interior, find_interior
@@ -29,7 +28,13 @@ from lowering.kernels.cpu.emit.vectorization import (
 )
 from lowering.kernels.cpu.structure.reduction import Reduction
 from lowering.kernels.cpu.structure.stages import Stage, is_heavy
-from lowering.kernels.cpu.traversal.accumulators import Accumulators
+from lowering.kernels.cpu.traversal.accumulators import (
+    MOST,
+    Accumulators,
+    in_blocks,
+    iterations_of_block,
+    with_and_without_blocks,
+)
 from lowering.kernels.cpu.traversal.shuffled_loads import ShuffledLoads, plan_shuffled_loads
 from lowering.kernels.cpu.traversal.vector_loop import IterationShape, Step, VectorLoop
 from tir_dialect.dims import Dim, ceildiv, constant, minimum, product

@@ -20,8 +20,7 @@ from lowering.kernels.cpu.emit.guards import unneeded
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.shuffles import shuffle
 from lowering.kernels.cpu.emit.vectorization import AxisGroup, lane_count, vector_iteration
-from lowering.kernels.cpu.structure.accesses import linear_parts
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, linear_parts
 from tir_dialect.analysis.dependence import Dependence
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, FloorDivAtom, ModAtom, constant, symbol

@@ -18,14 +18,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocked_accumulation import MOST, in_blocks
 from lowering.kernels.cpu.emit.body import Body
 from lowering.kernels.cpu.emit.kernel import Kernel, non_temporal_from
 from lowering.kernels.cpu.emit.prefetching import DistantPrefetch, PrefetchedRow
 from lowering.kernels.cpu.emit.vectorization import vector_iteration
-from lowering.kernels.cpu.structure.accesses import AffineAccess
 from lowering.kernels.cpu.structure.reduction import Reduction
-from lowering.kernels.cpu.traversal.accumulators import Accumulators, accumulator
+from lowering.kernels.cpu.structure.stages import AffineAccess
+from lowering.kernels.cpu.traversal.accumulators import MOST, Accumulators, accumulator, in_blocks
 from lowering.kernels.cpu.traversal.shuffled_loads import ShuffledLoads
 from tir_dialect.dims import constant, product
 from tir_dialect.dtypes import byte_size

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import i64
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.normalization import rms_norm
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.model import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node, fixed
 from relax_dialect.frontend.onnx.registry import Result, converts

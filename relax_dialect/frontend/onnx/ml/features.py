@@ -14,8 +14,8 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import Refusal
-from relax_dialect.frontend.onnx.ml.scores import coefficients
+from relax_dialect.frontend.onnx.dtypes import Refusal
+from relax_dialect.frontend.onnx.ml.linear import coefficients
 from relax_dialect.frontend.onnx.model import ML
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts

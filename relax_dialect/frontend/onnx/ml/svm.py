@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import f32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import Refusal
-from relax_dialect.frontend.onnx.ml.scores import (
+from relax_dialect.frontend.onnx.dtypes import Refusal
+from relax_dialect.frontend.onnx.ml.linear import (
     NO_TRANSFORM,
     Classes,
     coefficients,

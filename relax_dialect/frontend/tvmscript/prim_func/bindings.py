@@ -44,9 +44,9 @@ from relax_dialect.frontend.tvmscript.prim_func.vectors import as_vector, store_
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.scopes import Scope, Unbound, declarations, describe, is_dtype_name
 from relax_dialect.frontend.tvmscript.source import Aliases, Source, dotted
+from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import dtype_name, lookup
-from tir_dialect.name_hints import as_name_hint
 from tir_dialect.te.coerce import is_bool, is_float, is_integer
 from tir_dialect.te.expr import DType
 from tir_dialect.te.expr import Expr as Scalar

@@ -20,10 +20,10 @@ from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTION
 from relax_dialect.frontend.tvmscript.prim_func.scalars import Axis, Buffer, Index, Region, whole
 from relax_dialect.frontend.tvmscript.scopes import Scope
 from relax_dialect.frontend.tvmscript.types import as_attributes, read_dictionary
-from tir_dialect.analysis.blocks import misused_iterators
+from tir_dialect.analysis.functions import misused_iterators
 from tir_dialect.analysis.regions import BlockRegions, block_regions
+from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, constant
-from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp

@@ -33,14 +33,13 @@ from relax_dialect.frontend.tvmscript.prim_func.scalars import (
 from relax_dialect.frontend.tvmscript.scopes import Unbound, describe, is_dtype_name
 from relax_dialect.frontend.tvmscript.source import Arguments, is_none
 from relax_dialect.frontend.tvmscript.static import StaticReader
+from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, Prover, constant, product
 from tir_dialect.dtypes import byte_size, parse_dtype
-from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
-from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.ops.view import FlattenOp, ViewOp
+from tir_dialect.ops.regions import FlattenOp, MatchBufferOp, ViewOp
 from tir_dialect.te import nodes
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.te.operators import to_dtype

@@ -58,7 +58,7 @@ from tir_dialect.dtypes import byte_size, lookup
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.ops.scalars import RampOp
-from tir_dialect.te.emit.scalar import value_type
+from tir_dialect.te.emit_scalar import value_type
 from tir_dialect.te.expr import INDEX, DType
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.te.operators import to_dtype

@@ -33,8 +33,8 @@ from relax_dialect.frontend.tvmscript.source import Aliases, Source
 from relax_dialect.frontend.tvmscript.static import StaticReader
 from relax_dialect.frontend.tvmscript.types import as_attributes
 from tir_dialect import te
+from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, ceildiv, constant
-from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import StoreOp

@@ -17,8 +17,8 @@ from tir_dialect.te import nodes, operators
 from tir_dialect.te.coerce import adopt, is_bool, is_float, is_index, is_unsigned
 from tir_dialect.te.expr import INDEX, DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.nodes import post_order
 from tir_dialect.te.operators import DTypeLike, to_dtype
-from tir_dialect.te.tree import post_order
 
 MAX_LANES = 1 << 16
 """The longest vector that is read."""

@@ -24,8 +24,7 @@ from tir_dialect import te
 from tir_dialect.calling_conventions import ANY_BYTES, FIELDS, STACK_BYTES, TENSOR_BYTES, TO_KIND, Field, Kind, OldKind
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import lookup
-from tir_dialect.ops.boxed_calls import CallBoxedOp
-from tir_dialect.ops.calls import CallExternOp
+from tir_dialect.ops.calls import CallBoxedOp, CallExternOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.raw_memory import MemoryAtOp
 from tir_dialect.te.coerce import is_bool, is_float

@@ -39,11 +39,11 @@ from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import lookup
 from tir_dialect.ops.calls import CallExternOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, lanes_of
+from tir_dialect.ops.regions import FlattenOp
 from tir_dialect.ops.scalars import RampOp
 from tir_dialect.ops.vectors import by_lane
-from tir_dialect.ops.view import FlattenOp
 from tir_dialect.te import nodes
-from tir_dialect.te.emit.scalar import Names, ScalarEmitter, value_type
+from tir_dialect.te.emit_scalar import Names, ScalarEmitter, value_type
 from tir_dialect.te.expr import INDEX, DType
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.te.operators import to_dtype

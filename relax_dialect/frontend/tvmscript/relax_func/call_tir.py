@@ -11,17 +11,17 @@ from functools import partial
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, OpResult
 
+from relax_dialect.builder.emitter import InfoLike
 from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.types import InfoLike
 from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.relax_func.expressions import ExpressionReader, Form
 from relax_dialect.frontend.tvmscript.relax_func.operators import relax_op
 from relax_dialect.frontend.tvmscript.relax_func.values import constant
 from relax_dialect.frontend.tvmscript.scopes import FunctionRef, describe
 from relax_dialect.frontend.tvmscript.types import DTENSOR, TYPE_OF, Mesh, is_dtensor, read_mesh
+from relax_dialect.ops.callees import explicit_symbols
 from relax_dialect.ops.calls import ExternFuncOp
 from relax_dialect.ops.distributed import LocalViewOp, PlacementOp
-from relax_dialect.ops.prim_func import explicit_symbols
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim

@@ -39,12 +39,12 @@ from relax_dialect.frontend.tvmscript.types import (
     type_param_names,
 )
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.refine import refine
+from relax_dialect.struct_info.join import refine
 from relax_dialect.struct_info.symbols import iter_symbols
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from relax_dialect.verifiers import dataflow_violation, purity_violation
+from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, constant
-from tir_dialect.name_hints import as_name_hint
 
 
 class BindingReader(CallReader):

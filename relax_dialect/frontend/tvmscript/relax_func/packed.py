@@ -22,7 +22,7 @@ from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, Stor
 from relax_dialect.ops.values import DTypeOp, NullOp, PrimOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.refine import refine
+from relax_dialect.struct_info.join import refine
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, constant, product, symbol
 from tir_dialect.dtypes import byte_size

@@ -15,11 +15,11 @@ from lowering import build
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler import compilation
 from lowering.compiler.kernels import kernel_maker
-from lowering.compiler.kernels.distant_kernels import compile_kernel, sent
 from lowering.compiler.kernels.kernel_lowering import DEFAULT_OPTIONS, code_key
+from lowering.compiler.kernels.kernel_maker import compile_kernel, sent
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.llvm import background
-from lowering.llvm.compiler_process import CompilerProcess, NoAnswerError
+from lowering.llvm.background import CompilerProcess, NoAnswerError
 from lowering.parsing import parse_module
 from tests.support.kernels import MATMUL
 from tir_dialect.analysis.fingerprint import Fingerprint

@@ -8,13 +8,13 @@ import pytest
 import tvm_ffi
 
 from lowering.cache.code_cache import CodeCache
-from lowering.compiler.kernels import routines as routines_module
+from lowering.compiler.kernels import kernel_lowering as routines_module
+from lowering.compiler.kernels.kernel_lowering import ROUTINE
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
-from lowering.compiler.kernels.routines import ROUTINE
-from lowering.kernels.cpu.emit import routines as emit_routines
-from lowering.kernels.cpu.emit.routines import outside_modules
+from lowering.kernels.cpu.emit import kernel as emit_routines
+from lowering.kernels.cpu.emit.kernel import outside_modules
 from lowering.kernels.schedule_cpu import schedule, schedule_module
-from lowering.llvm.loading.elf import object_symbols
+from lowering.llvm.loading import object_symbols
 from lowering.parsing import parse_module
 from tir_dialect.interpreter.run import run_prim_func
 from tir_dialect.ops.calls import CallOp

@@ -14,13 +14,13 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.cpu.conv import micro_kernel
-from lowering.kernels.cpu.emit.routines import outside_modules
+from lowering.kernels.cpu.emit.kernel import outside_modules
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from lowering.relax.fusion.fuse_ops import FuseOpsPass
 from lowering.relax.fusion.fuse_tir import FuseTIRPass
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
-from lowering.tir.bounds import constant_value
+from lowering.tir.unroll import constant_value
 from tests.lowering.kernels.conv.convolutions import Convolution
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
@@ -31,7 +31,7 @@ from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp
-from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.raw_memory import PrefetchOp
 from tir_dialect.target import Target
 
 

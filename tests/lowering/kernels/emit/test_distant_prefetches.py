@@ -16,7 +16,7 @@ from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.kernels import kernel_of_program
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.raw_memory import PrefetchOp
 from tir_dialect.target import Target
 
 

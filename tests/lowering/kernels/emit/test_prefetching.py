@@ -11,7 +11,7 @@ from lowering.kernels.schedule_cpu import schedule
 from tests.lowering.tir_to_llvm.conftest import call, find
 from tir_dialect import te
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.raw_memory import PrefetchOp
 from tir_dialect.target import Target
 
 

@@ -16,9 +16,9 @@ from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.kernels import kernel_of_program
 from tir_dialect.interpreter import compile_prim_func
-from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.ops.vectors import DotOp
 from tir_dialect.target import Target
 
 DTYPES = {"i8": np.int8, "ui8": np.uint8}

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.math import FmaOp
 from xdsl.utils.hints import isa
 
-from lowering.kernels.cpu.emit.routines import outside_modules
+from lowering.kernels.cpu.emit.kernel import outside_modules
 from lowering.kernels.cpu.gemm import gemv, small_n
 from lowering.kernels.schedule_cpu import schedule
 from tests.lowering.kernels.gemm.support import (
@@ -26,13 +26,12 @@ from tests.lowering.kernels.gemm.support import (
     known,
     shifted,
 )
-from tir_dialect.codegen_hints import PLAIN_ADDRESSES
 from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.annotations import PLAIN_ADDRESSES
 from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
-from tir_dialect.ops.misalignment import MisalignmentOp
-from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.raw_memory import MisalignmentOp, PrefetchOp
 from tir_dialect.target import KIB, Target
 
 pytestmark = pytest.mark.sampled(2)

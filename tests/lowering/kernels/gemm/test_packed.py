@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from xdsl.dialects import vector
 
 from lowering import build
-from lowering.kernels.cpu.gemm.tiling import tiling
+from lowering.kernels.cpu.gemm.cost_model import tiling
 from lowering.kernels.cpu.structure.contraction import find_contraction
 from lowering.kernels.cpu.structure.stages import find_program, find_stages
 from lowering.kernels.schedule_cpu import schedule
@@ -31,7 +31,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.raw_memory import PrefetchOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
 from vm_dialect import VirtualMachine

@@ -9,18 +9,17 @@ import pytest
 from tvm_ffi import from_dlpack
 from xdsl.dialects.math import FmaOp
 
-from lowering.kernels.cpu.emit.routines import outside_modules
+from lowering.kernels.cpu.emit.kernel import outside_modules
 from lowering.kernels.cpu.gemm import small_m
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
-from lowering.relax.memory.report import memory_report
+from lowering.relax.memory.plan_memory import memory_report
 from tests.lowering.kernels.gemm.support import LANES, Sum, check_guarded, compiled, kernel, known, shifted
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.misalignment import MisalignmentOp
-from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.raw_memory import MisalignmentOp, PrefetchOp
 from tir_dialect.target import KIB, Target
 
 pytestmark = pytest.mark.sampled(2)

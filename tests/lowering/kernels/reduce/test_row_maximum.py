@@ -18,7 +18,7 @@ from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
 from tests.lowering.kernels.memory_bound import kernel
 from tests.lowering.tir_to_llvm.conftest import call, find, parse
-from tir_dialect.ops.relaxed_float import GreaterOp
+from tir_dialect.ops.arithmetic import GreaterOp
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 

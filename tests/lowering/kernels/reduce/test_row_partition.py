@@ -18,7 +18,7 @@ from tests.support.kernels import kernel_of_program
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
-from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.raw_memory import PrefetchOp
 from tir_dialect.target import Target
 from tir_dialect.types import LoopKind
 

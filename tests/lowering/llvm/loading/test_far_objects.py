@@ -54,15 +54,15 @@ def run(program: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
 PROGRAMS = """
 import numpy as np
 from lowering import build
-from lowering.llvm.loading import linking
+from lowering.llvm import loading
 from lowering.parsing import parse_module
 from vm_dialect import VirtualMachine
 
-links, link = [], linking._linked
+links, link = [], loading._linked
 def kept(builder):
     links.append(link(builder))
     return links[-1]
-linking._linked = kept
+loading._linked = kept
 
 TEXT = '''
 relax.func @closure[%n](%x: !relax.tensor<[n], f32>) {
@@ -114,7 +114,7 @@ def test_objects_that_lie_far_apart_are_linked(far: dict[str, str]):
 
 OFFSET = """
 from lowering.llvm.compiler import compile_object
-from lowering.llvm.loading.loader import load_objects
+from lowering.llvm.loading import load_objects
 from tir_dialect.target import Target
 
 user = "@x = external hidden global i64 define i64 @f() { %r = load i64, ptr @x ret i64 %r }"

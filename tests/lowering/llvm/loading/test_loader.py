@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from lowering.llvm import loading
+from lowering.llvm.binding import CodegenError
 from lowering.llvm.compiler import CompileOptions, compile_object, emit_assembly, emit_llvm_ir
-from lowering.llvm.errors import CodegenError
-from lowering.llvm.loading import symbols
-from lowering.llvm.loading.elf import object_symbols
-from lowering.llvm.loading.loader import load_objects
+from lowering.llvm.loading import load_objects, object_symbols
 from tir_dialect.target import Target
 
 UNARY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -146,17 +145,17 @@ def test_parallel_regions(threads: int):
 def test_without_openmp_one_thread_runs_and_one_line_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(symbols, "_OPENMP_LIBRARIES", ("libnowhere.so",))
-    symbols.openmp_library.cache_clear()
-    symbols.library_symbol.cache_clear()
+    monkeypatch.setattr(loading, "_OPENMP_LIBRARIES", ("libnowhere.so",))
+    loading.openmp_library.cache_clear()
+    loading.library_symbol.cache_clear()
     try:
         assert run_parallel(4) == [1, 1]
         assert run_parallel(4) == [1, 1]
         assert capsys.readouterr().err.count("no OpenMP run time") == 1
     finally:
         monkeypatch.undo()
-        symbols.openmp_library.cache_clear()
-        symbols.library_symbol.cache_clear()
+        loading.openmp_library.cache_clear()
+        loading.library_symbol.cache_clear()
 
 
 def test_importing_is_light():

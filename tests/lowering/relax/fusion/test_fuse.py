@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.locations import names
 from lowering.parsing import parse_module
-from relax_dialect.builder.types import as_dtype
+from relax_dialect.builder.emitter import as_dtype
 from relax_dialect.ops.call_tir import CallTIROp
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import check_pass, run_everywhere, run_pipeline

@@ -25,7 +25,7 @@ from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.sweeps import in_turn
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.raw_memory import PrefetchOp
 from tir_dialect.target import Target
 from tir_dialect.weights import WeightAttr
 from vm_dialect import VirtualMachine

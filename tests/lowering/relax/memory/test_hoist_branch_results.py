@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from lowering.parsing import parse_module
-from lowering.relax.memory.report import memory_report
+from lowering.relax.memory.plan_memory import memory_report
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import check_pass, run_everywhere, run_pipeline
 from tests.support.sweeps import examples

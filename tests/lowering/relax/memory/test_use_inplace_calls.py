@@ -6,7 +6,7 @@ from hypothesis import given
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.parsing import parse_module
-from lowering.relax.memory.report import memory_report
+from lowering.relax.memory.plan_memory import memory_report
 from lowering.relax.memory.use_inplace_calls import IN_PLACE
 from relax_dialect.ops.memory import CallKernelOp
 from tests.strategies.relax_programs import ALL, Program, programs

@@ -13,7 +13,7 @@ import pytest
 
 from lowering import build
 from lowering.llvm.compiler import compile_object
-from lowering.llvm.loading.loader import LoadedCode, load_objects
+from lowering.llvm.loading import LoadedCode, load_objects
 from lowering.parsing import parse_module
 from lowering.runtime.kernel.support import BLOCKS
 from tir_dialect.target import Target

@@ -10,8 +10,7 @@ from functools import cache
 import numpy as np
 
 from lowering.llvm.compiler import compile_object
-from lowering.llvm.loading.loader import LoadedCode, load_objects
-from lowering.llvm.loading.symbols import library_symbol, resolve_symbols
+from lowering.llvm.loading import LoadedCode, library_symbol, load_objects, resolve_symbols
 from lowering.runtime.kernel.support import SCRATCH
 from tir_dialect.target import Target
 

@@ -15,7 +15,7 @@ from tvm_ffi import libinfo
 
 from lowering.vm_to_llvm.library import builtins_source
 from vm_dialect.builtins import BUILTINS
-from vm_dialect.builtins.effects import text_of
+from vm_dialect.builtins.calls import text_of
 from vm_dialect.executable.library import LIBRARY_BUILTINS
 from vm_dialect.tensors import from_numpy, to_numpy
 

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import compile_prim_funcs
-from lowering.llvm.errors import CodegenError
+from lowering.llvm.binding import CodegenError
 from tir_dialect.interpreter import run_prim_func
 
 

@@ -12,7 +12,7 @@ from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
 from relax_dialect.frontend.onnx.importer import STRINGS
 from relax_dialect.interpreter import run as interpret
-from relax_dialect.symbols import find_function
+from relax_dialect.scope import find_function
 from tests.relax_dialect.frontend.onnx.models import info, reference, results
 from vm_dialect import VirtualMachine
 

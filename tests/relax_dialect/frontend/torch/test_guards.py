@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from lowering import build
 from relax_dialect.frontend.torch import from_exported_program
 from relax_dialect.frontend.torch.guards import size_guards
-from relax_dialect.frontend.torch.library import load_program
+from relax_dialect.frontend.torch.program import load_program
 from tests.relax_dialect.frontend.torch.programs import assert_close, assert_same, export
 from vm_dialect import VirtualMachine
 

@@ -20,14 +20,14 @@ from xdsl.dialects.builtin import AnyFloat, Float32Type, IntegerType, bf16, f32,
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS
-from lowering.kernels.cpu.structure.accesses import linear
 from lowering.kernels.cpu.structure.contraction import Contraction, Factor, is_chain
+from lowering.kernels.cpu.structure.stages import linear
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dims import product as product_of
-from tir_dialect.ops.dot import PARTS, ui8
 from tir_dialect.ops.memory import LoadOp
+from tir_dialect.ops.vectors import PARTS, ui8
 from tir_dialect.target import Target
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.body import Explicit, Lanes
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
 from lowering.kernels.cpu.emit.shuffles import shuffle, transposed
 from lowering.kernels.cpu.gemm.cost_model import (
     DOT_GROUP_GEMV_ROWS,

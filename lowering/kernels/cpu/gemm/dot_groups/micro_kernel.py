@@ -15,8 +15,8 @@ from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction
 from lowering.kernels.cpu.gemm.problem import Gemm
 from tir_dialect.dims import DimLike
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.dot import DotOp
-from tir_dialect.ops.view import ViewOp
+from tir_dialect.ops.regions import ViewOp
+from tir_dialect.ops.vectors import DotOp
 from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import BufferType
 

@@ -1,1 +1,0 @@
-"""Scans: cumulative sums and products, along rows and down columns."""

@@ -1,1 +1,0 @@
-"""Machine code in memory: symbols, linking, loading."""

@@ -1,0 +1,356 @@
+"""`remove-unused-outputs` and `remove-unused-parameters`: private functions take what they use and return what is
+read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from lowering.locations import inherit_location
+from lowering.relax.call_graph import CallSite, call_sites, called_by_name
+from lowering.relax.functions.update_param_struct_info import (
+    field_of,
+    given_values,
+    replace_result,
+    replace_values,
+    tuple_of,
+)
+from relax_dialect.ops.calls import CallOp, MakeClosureOp
+from relax_dialect.ops.shapes import TupleGetOp
+from relax_dialect.ops.structure import FuncOp, ReturnOp
+from relax_dialect.scope import block_symbols_used, prover_at, symbols_used
+from relax_dialect.struct_info.base import StructInfo, as_struct_infos
+from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.match import Mismatch, Verdict, call_result, entry_match, is_subtype, partial_application
+from relax_dialect.struct_info.symbols import free_symbols
+from relax_dialect.struct_info.types import TupleType
+from tir_dialect.new_ops import erase_dead
+
+
+class RemoveUnusedOutputsPass(ModulePass):
+    """Removes fields that no call reads from the tuples that private functions return.
+
+    Before:
+
+    ```mlir
+    relax.func private @f(%x: !relax.object, %y: !relax.object) -> !relax.tuple<!relax.object, !relax.object> {
+      %0 = relax.tuple(%x, %y)
+      relax.return %0
+    }
+    ...
+    %1 = relax.call @f(%a, %b) : !relax.tuple<!relax.object, !relax.object>
+    %2 = relax.tuple_get %1[1]
+    ```
+
+    After:
+
+    ```mlir
+    relax.func private @f(%x: !relax.object, %y: !relax.object) -> !relax.tuple<!relax.object> {
+      %0 = relax.tuple(%y)
+      relax.return %0
+    }
+    ...
+    %1 = relax.call @f(%a, %b) : !relax.tuple<!relax.object>
+    %2 = relax.tuple_get %1[0]
+    ```
+
+    * The result stays a tuple, also of one field or none. What only computed a removed field goes as well.
+    * A function may return what a call returns, itself called again for instance; then both lose the same fields, and
+      the call stays the last thing that happens.
+    * A result that is used in another way than by `relax.tuple_get` is read as a whole. A function that is taken as a
+      value somewhere, or that nobody calls, keeps its signature.
+
+    Idempotent; refuses nothing.
+    """
+
+    name = "remove-unused-outputs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Again while something goes: what computed a field may have been the last read of another."""
+        while _Outputs(_candidates(op)).remove():
+            pass
+
+
+def _candidates(module: ModuleOp) -> dict[FuncOp, list[CallOp]]:
+    """The functions that return a tuple of which all fields are known, with their calls."""
+    return {
+        func: calls
+        for func, calls in called_by_name(module).items()
+        if calls and isinstance(func.function_type.ret, TupleType) and isinstance(_returned(func).type, TupleType)
+    }
+
+
+def _return_op(func: FuncOp) -> ReturnOp:
+    terminator = func.body.block.last_op
+    if not isinstance(terminator, ReturnOp):
+        raise ValueError(f"'relax.func' op @{func.sym_name.data} has no 'relax.return'")
+    return terminator
+
+
+def _returned(func: FuncOp) -> SSAValue:
+    return _return_op(func).value
+
+
+def _fields(func: FuncOp) -> int:
+    ret = func.function_type.ret
+    return len(ret.fields) if isinstance(ret, TupleType) else 0
+
+
+@dataclass
+class _Outputs:
+    """The functions whose results may shrink, with their calls, and which fields are read."""
+
+    functions: dict[FuncOp, list[CallOp]]
+    read: dict[FuncOp, set[int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.read = {func: set() for func in self.functions}
+        self._callee = {call: func for func, calls in self.functions.items() for call in calls}
+
+    def remove(self) -> bool:
+        """Finds the fields that are read and removes the others; whether there were any."""
+        for func, calls in self.functions.items():
+            for index in (index for call in calls for index in self._reads(func, call)):
+                self._read(func, index)
+        shrinking = [func for func in self.functions if len(self.read[func]) < _fields(func)]
+        for func in shrinking:
+            self._rewrite_return(func)
+        for func in shrinking:
+            for call in self.functions[func]:
+                self._rewrite_call(func, call)
+        return bool(shrinking)
+
+    def _reads(self, func: FuncOp, call: CallOp) -> Iterator[int]:
+        for use in call.result.uses:
+            if isinstance(use.operation, TupleGetOp):
+                yield use.operation.index.value.data
+            elif not self._returns(use.operation):
+                yield from range(_fields(func))
+
+    def _returns(self, op: Operation) -> bool:
+        """Whether `op` is the return of one of the functions, whose own reads then count."""
+        return isinstance(op, ReturnOp) and isinstance(func := op.parent_op(), FuncOp) and func in self.read
+
+    def _read(self, func: FuncOp, index: int) -> None:
+        """Marks a field, and that of the function whose result this one returns."""
+        while index not in self.read[func]:
+            self.read[func].add(index)
+            owner = _returned(func).owner
+            if not isinstance(owner, CallOp) or owner not in self._callee:
+                return
+            func = self._callee[owner]
+
+    def _kept(self, func: FuncOp) -> list[int]:
+        return sorted(self.read[func])
+
+    def _rewrite_return(self, func: FuncOp) -> None:
+        """Returns the kept fields; what a call returns as it is if that keeps the same fields."""
+        old, end, kept = func.function_type, _return_op(func), self._kept(func)
+        value = end.value
+        func.function_type = FuncType(old.params, _shrunk(old.ret, kept), pure=old.pure, symbols=old.symbols)
+        if func.result_names is not None:
+            func.result_names = ArrayAttr([func.result_names.data[index] for index in kept])
+        callee = self._callee.get(value.owner) if isinstance(value.owner, CallOp) else None
+        if callee is not None and self._kept(callee) == kept:
+            return
+        end.operands[0] = tuple_of([field_of(value, index, end) for index in kept], end)
+        if isinstance(value.owner, Operation):
+            erase_dead((value.owner,))
+
+    def _rewrite_call(self, func: FuncOp, call: CallOp) -> None:
+        kept = self._kept(func)
+        (result_type,) = as_struct_infos(call.result_types)
+        new = replace_result(call, _shrunk(result_type, kept))
+        for get in [use.operation for use in new.result.uses]:
+            if isinstance(get, TupleGetOp):
+                moved = TupleGetOp(new.result, kept.index(get.index.value.data))
+                moved.result.name_hint = get.result.name_hint
+                inherit_location(get, moved)
+                Rewriter.replace_op(get, moved)
+
+
+def _shrunk(info: StructInfo, kept: Sequence[int]) -> StructInfo:
+    return TupleType(info.fields[index] for index in kept) if isinstance(info, TupleType) else info
+
+
+class RemoveUnusedParametersPass(ModulePass):
+    """Removes unused parameters of private functions, and symbols that become unused.
+
+    Before:
+
+    ```mlir
+    relax.func private @f[%n, %k](%x: !relax.tensor<[n], f32>, %w: !relax.tensor<[k], f32>) -> !relax.tensor<[n], f32> {
+      %0 = relax.exp %x
+      relax.return %0
+    }
+    ...
+    %1 = relax.call @f(%a, %b) : !relax.tensor<[4], f32>
+    ```
+
+    After:
+
+    ```mlir
+    relax.func private @f[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+      %0 = relax.exp %x
+      relax.return %0
+    }
+    ...
+    %1 = relax.call @f(%a) : !relax.tensor<[4], f32>
+    ```
+
+    * A parameter that is only handed on to such a parameter, of the same function or another, has no use either.
+    * A parameter stays if a symbol that is still named could not be solved without it, or if a call would know less of
+      its result.
+    * What only computed a removed argument goes as well.
+    * Of a function that is taken as a value, parameters go that every `relax.make_closure` of it captures: those before
+      the smallest number of captured values. The others are given by callers of the value, whom nobody knows, and stay.
+
+    The check of a removed argument goes: a program that failed may stop failing. Idempotent; refuses nothing. Run
+    `dead-code-elimination` before.
+    """
+
+    name = "remove-unused-parameters"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Again while something goes: what computed an argument may have been the last use of a parameter."""
+        while _Parameters(call_sites(op)).remove():
+            pass
+
+
+@dataclass
+class _Parameters:
+    """The functions whose parameters may go, with what gives them values, and which parameters are needed."""
+
+    functions: dict[FuncOp, list[CallSite]]
+    needed: dict[FuncOp, set[int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.needed = {func: set() for func in self.functions}
+        self._callee = {site: func for func, sites in self.functions.items() for site in sites}
+
+    def remove(self) -> bool:
+        """Finds the needed parameters and removes the others; whether there were any."""
+        for func, sites in self.functions.items():
+            captured = min((len(given_values(site)) for site in sites), default=len(func.params))
+            for index, param in enumerate(func.params):
+                if index >= captured or any(not self._hands_on(use.operation) for use in param.uses):
+                    self._need(func, index)
+        found = -1
+        while found != (found := sum(map(len, self.needed.values()))):
+            for func in self.functions:
+                self._need_for_signature(func)
+        dropped = {func: self._dropped(func) for func in self.functions}
+        for func, indices in dropped.items():
+            if indices:
+                self._rewrite_sites(func)
+        for func, indices in dropped.items():
+            if indices:
+                self._rewrite_entry(func)
+        return any(dropped.values())
+
+    def _dropped(self, func: FuncOp) -> list[int]:
+        return [index for index in range(len(func.function_type.params)) if index not in self.needed[func]]
+
+    def _hands_on(self, op: Operation) -> bool:
+        return isinstance(op, CallOp | MakeClosureOp) and op in self._callee
+
+    def _need(self, func: FuncOp, index: int) -> None:
+        """Marks a parameter, and those of callers that are handed on to it."""
+        pending = [(func, index)]
+        while pending:
+            func, index = pending.pop()
+            if index not in self.needed[func]:
+                self.needed[func].add(index)
+                pending += self._sources(func, index)
+
+    def _sources(self, func: FuncOp, index: int) -> Iterator[tuple[FuncOp, int]]:
+        for site in self.functions[func]:
+            if index >= len(given_values(site)):
+                continue
+            value = given_values(site)[index]
+            caller = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+            if isinstance(caller, FuncOp) and caller in self.needed and value in caller.params:
+                yield caller, caller.params.index(value)
+
+    def _need_for_signature(self, func: FuncOp) -> None:
+        """Marks more parameters until the rest of the signature can be entered and all calls know their results."""
+        while dropped := self._dropped(func):
+            reduced, named = self._reduced(func)
+            if _can_be_entered(reduced) and all(self._knows_result(reduced, site) for site in self.functions[func]):
+                return
+            params = func.function_type.params
+            telling = (index for index in dropped if not named.isdisjoint(free_symbols(params[index])))
+            self._need(func, next(telling, dropped[0]))
+
+    def _reduced(self, func: FuncOp) -> tuple[FuncType, set[str]]:
+        """The type of the function without the parameters that are not needed, and the symbols that are named then."""
+        old = func.function_type
+        kept = [old.params[index] for index in sorted(self.needed[func])]
+        named = {name for info in (*kept, old.ret) for name in free_symbols(info)}
+        for op in func.body.walk():
+            named |= self._named(op)
+        witnesses = zip(func.symbols, func.witnesses, strict=True)
+        used = [bound for bound, witness in witnesses if bound.symbol.data in named or witness.first_use is not None]
+        named |= {bound.symbol.data for bound in used}
+        return FuncType(kept, old.ret, pure=old.pure, symbols=used), named
+
+    def _named(self, op: Operation) -> set[str]:
+        """The symbols that `op` itself names, a call without the values that it will not give."""
+        named = {name for region in op.regions for block in region.blocks for name in block_symbols_used(block)}
+        if isinstance(op, CallOp | MakeClosureOp) and op in self._callee:
+            values = [*self._kept_values(op), op.result]
+            return named | {name for value in values for name in free_symbols(value.type)}
+        return named | symbols_used(op)
+
+    def _kept_values(self, site: CallSite) -> list[SSAValue]:
+        needed = self.needed[self._callee[site]]
+        return [value for index, value in enumerate(given_values(site)) if index in needed]
+
+    def _knows_result(self, reduced: FuncType, site: CallSite) -> bool:
+        prover = prover_at(site)
+        given = as_struct_infos(value.type for value in self._kept_values(site))
+        if isinstance(site, CallOp):
+            result = call_result(reduced, given, prover).ret
+        else:
+            result = partial_application(reduced, given, prover)
+        return is_subtype(result, site.result.type, prover) is Verdict.YES
+
+    def _rewrite_sites(self, func: FuncOp) -> None:
+        """Gives the function less; sites that only computed what another function had are gone already."""
+        for site in self.functions[func]:
+            if site.parent is None:
+                continue
+            owners = [value.owner for value in given_values(site)]
+            replace_values(site, self._kept_values(site))
+            erase_dead(owner for owner in owners if isinstance(owner, Operation))
+
+    def _rewrite_entry(self, func: FuncOp) -> None:
+        block = func.body.block
+        reduced, _ = self._reduced(func)
+        kept = {bound.symbol.data for bound in reduced.symbols}
+        names = [func.param_names[index] for index in sorted(self.needed[func])]
+        gone = [func.params[index] for index in self._dropped(func)]
+        gone += [
+            witness
+            for bound, witness in zip(func.symbols, func.witnesses, strict=True)
+            if bound.symbol.data not in kept
+        ]
+        func.function_type = reduced
+        for argument in gone:
+            block.erase_arg(argument)
+        func.name_params(names)
+
+
+def _can_be_entered(func: FuncType) -> bool:
+    try:
+        entry_match(func)
+    except Mismatch:
+        return False
+    return True

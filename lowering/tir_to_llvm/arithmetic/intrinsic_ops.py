@@ -1,0 +1,228 @@
+"""Ops with instructions of their own: dot products of words, look-ups in tables of 16 bytes, and what AVX-512 does in
+fewer instructions than LLVM selects. Other targets compute them by arithmetic.
+
+The instructions of x86 and Arm for bytes take one unsigned and one signed factor, and do not saturate.
+
+A quotient by `1 + e**x`, as silu has it, is part of an elementary function: its divisor is a number from 1 on or
+infinite, so that an estimate of the reciprocal and a step of Newton's replace a division, which takes as long
+as sixteen multiplications. It is at most 2 units in the last place off. Extrema are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import cast
+
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import VectorType, bf16, f32, i8, i16
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.llvm.builder.function_builder import dense_integers, lanes_of
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.tir_to_llvm.arithmetic.arith_ops import ARITH_LOWERINGS, Lower
+from lowering.tir_to_llvm.math.avx512 import extremum, has_extrema, has_registers, reciprocal
+from lowering.tir_to_llvm.math.floats import Floats
+from tir_dialect.analysis.patterns import power_in_sum
+from tir_dialect.ops.memory import i32_array
+from tir_dialect.ops.vectors import ENTRIES, PARTS, DotOp, LookupOp
+
+_BYTES = {
+    16: (("avx512vnni",), "llvm.x86.avx512.vpdpbusd.512"),
+    8: (("avx512vnni", "avxvnni"), "llvm.x86.avx512.vpdpbusd.256"),
+    4: (("avx512vnni", "avxvnni"), "llvm.x86.avx512.vpdpbusd.128"),
+}
+_ARM_BYTES = {4: (("i8mm",), "llvm.aarch64.neon.usdot.v4i32.v16i8")}
+_FLOATS = {
+    16: (("avx512bf16",), "llvm.x86.avx512bf16.dpbf16ps.512"),
+    8: (("avx512bf16",), "llvm.x86.avx512bf16.dpbf16ps.256"),
+    4: (("avx512bf16",), "llvm.x86.avx512bf16.dpbf16ps.128"),
+}
+_WORD = 32
+
+
+def _dot(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    dot = cast(DotOp, op)
+    lhs, rhs, total = operands
+    if dot.is_float:
+        name = _instruction(b, (_FLOATS,), lanes_of(total.type))
+        if name is not None:
+            return _call(b, name, (lhs, rhs, total), bf16)
+        return _sum_of_floats(b, lhs, rhs, total)
+    signs = [dtype == i8 for dtype in (dot.lhs_dtype, dot.rhs_dtype)]
+    name = _instruction(b, (_BYTES, _ARM_BYTES), lanes_of(total.type)) if signs[0] != signs[1] else None
+    if name is not None:
+        return _call(b, name, (rhs, lhs, total) if signs[0] else (lhs, rhs, total), i8)
+    return _sum_of_bytes(b, (lhs, rhs), signs, total)
+
+
+Instructions = dict[int, tuple[tuple[str, ...], str]]
+"""By number of lanes: the extensions of which one is needed, and the intrinsic."""
+
+
+def _instruction(b: LLVMBuilder, tables: Sequence[Instructions], lanes: int) -> str | None:
+    known = [table[lanes] for table in tables if lanes in table]
+    return next((name for needed, name in known if b.module.extensions.intersection(needed)), None)
+
+
+def _call(b: LLVMBuilder, name: str, operands: Sequence[SSAValue], part: Attribute) -> SSAValue:
+    *words, total = operands
+    parts = VectorType(part, [lanes_of(total.type) * PARTS[part]])
+    return b.intrinsic(name, (total, *(b.make(llvm.BitcastOp, (word,), parts) for word in words)), total.type)
+
+
+_PAIRS = {8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
+"""By number of lanes: the intrinsic of AVX2 and AVX-512 that sums the products of pairs of 16 bits."""
+
+
+def _sum_of_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:
+    name, lanes = _PAIRS.get(lanes_of(total.type)), lanes_of(total.type)
+    has_pairs = b.module.avx512 if lanes == 16 else b.module.vector_bits >= 256
+    if name is not None and has_pairs:
+        return _sum_of_pairs(b, name, words, signs, total)
+    return _sum_of_single_bytes(b, words, signs, total)
+
+
+def _sum_of_pairs(
+    b: LLVMBuilder, name: str, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue
+) -> SSAValue:
+    """Bytes at even positions and those at odd ones are extended to 16 bits, of which two make a sum."""
+    for is_odd in (False, True):
+        left, right = (_halves(b, word, is_odd, signed) for word, signed in zip(words, signs, strict=True))
+        total = b.wrapping(llvm.AddOp, total, b.intrinsic(name, (left, right), total.type))
+    return total
+
+
+_LOW_BYTES = 0x00FF00FF
+
+
+def _halves(b: LLVMBuilder, word: SSAValue, is_odd: bool, signed: bool) -> SSAValue:
+    """The low or the high byte of each 16 bits, extended.
+
+    Those without a sign by masks of words, which LLVM sees through where these are made by shifts.
+    """
+    kind, bits = VectorType(i16, [2 * lanes_of(word.type)]), 8
+    if not signed:
+        low = b.make(llvm.LShrOp, (word, b.integer(bits, word.type)), word.type) if is_odd else word
+        return b.make(llvm.BitcastOp, (b.make(llvm.AndOp, (low, b.integer(_LOW_BYTES, word.type)), word.type),), kind)
+    pair = b.make(llvm.BitcastOp, (word,), kind)
+    high = pair if is_odd else b.make(llvm.ShlOp, (pair, b.integer(bits, kind)), kind)
+    return b.make(llvm.AShrOp, (high, b.integer(bits, kind)), kind)
+
+
+def _sum_of_single_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:
+    for number in range(PARTS[i8]):
+        left, right = (_byte(b, word, number, signed) for word, signed in zip(words, signs, strict=True))
+        total = b.wrapping(llvm.AddOp, total, b.wrapping(llvm.MulOp, left, right))
+    return total
+
+
+def _byte(b: LLVMBuilder, word: SSAValue, number: int, signed: bool) -> SSAValue:
+    """A byte of each word, extended."""
+    high = b.make(llvm.ShlOp, (word, b.integer(_WORD - 8 * (number + 1), word.type)), word.type)
+    return b.make(llvm.AShrOp if signed else llvm.LShrOp, (high, b.integer(_WORD - 8, word.type)), word.type)
+
+
+def _sum_of_floats(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
+    f = Floats(b, total.type)
+    halves = ((_low(b, lhs), _low(b, rhs)), (_high(b, lhs), _high(b, rhs)))
+    return reduce(lambda so_far, pair: f.fma(*pair, so_far), halves, total)
+
+
+def _low(b: LLVMBuilder, word: SSAValue) -> SSAValue:
+    return _as_floats(b, b.make(llvm.ShlOp, (word, b.integer(_WORD // 2, word.type)), word.type))
+
+
+def _high(b: LLVMBuilder, word: SSAValue) -> SSAValue:
+    return _as_floats(b, b.make(llvm.AndOp, (word, b.integer(-1 << (_WORD // 2), word.type)), word.type))
+
+
+def _as_floats(b: LLVMBuilder, word: SSAValue) -> SSAValue:
+    return b.make(llvm.BitcastOp, (word,), VectorType(f32, [lanes_of(word.type)]))
+
+
+DOT_LOWERINGS: dict[type[Operation], Lower] = {DotOp: _dot}
+
+
+_X86 = {64: "llvm.x86.avx512.pshuf.b.512", 32: "llvm.x86.avx2.pshuf.b", 16: "llvm.x86.ssse3.pshuf.b.128"}
+"""By number of bytes: each 16 of them are looked up in 16 bytes of a vector of tables."""
+_ARM = {16: "llvm.aarch64.neon.tbl1.v16i8"}
+
+
+def _lookup(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    lookup, (vector,) = cast(LookupOp, op), operands
+    size = lanes_of(vector.type) * (1 if lookup.is_of_bytes else 4)
+    numbers = b.make(llvm.BitcastOp, (vector,), _bytes(size))
+    numbers = b.make(llvm.AndOp, (numbers, b.integer(ENTRIES - 1, numbers.type)), numbers.type)
+    return b.make(llvm.BitcastOp, (_found(b, numbers, lookup.entries),), vector.type)
+
+
+def _found(b: LLVMBuilder, numbers: SSAValue, table: Sequence[int]) -> SSAValue:
+    """The entries of the table at numbers from 0 to 15."""
+    size, instructions = lanes_of(numbers.type), _instructions(b)
+    if not instructions:
+        return _selected(b, numbers, table)
+    width = min((each for each in instructions if each >= size), default=0)
+    if not width:  # more than a register
+        halves = [_part(b, numbers, range(first, first + size // 2)) for first in (0, size // 2)]
+        first, second = (_found(b, half, table) for half in halves)
+        return b.make(llvm.ShuffleVectorOp, (first, second), numbers.type, {"mask": i32_array(*range(size))})
+    whole = numbers if width == size else _part(b, numbers, [at % size for at in range(width)])
+    tables = b.constant(dense_integers([*table] * (width // ENTRIES), i8), whole.type)
+    found = b.intrinsic(instructions[width], (tables, whole), whole.type)
+    return found if width == size else _part(b, found, range(size))
+
+
+def _instructions(b: LLVMBuilder) -> dict[int, str]:
+    """What the target has, by number of bytes."""
+    if "neon" in b.module.extensions:
+        return _ARM
+    if b.module.vector_bits < 256:
+        return {}
+    return {size: name for size, name in _X86.items() if size < 64 or b.module.avx512}
+
+
+def _selected(b: LLVMBuilder, numbers: SSAValue, table: Sequence[int]) -> SSAValue:
+    """Starts with the first entry; each other one replaces it where it is meant."""
+    found = b.integer(table[0], numbers.type)
+    for number, entry in enumerate(table[1:], 1):
+        is_meant = b.compare("eq", numbers, b.integer(number, numbers.type))
+        found = b.select(is_meant, b.integer(entry, numbers.type), found)
+    return found
+
+
+def _part(b: LLVMBuilder, vector: SSAValue, order: Sequence[int]) -> SSAValue:
+    """Some lanes of a vector."""
+    return b.make(llvm.ShuffleVectorOp, (vector, vector), _bytes(len(order)), {"mask": i32_array(*order)})
+
+
+def _bytes(size: int) -> VectorType:
+    return VectorType(i8, [size])
+
+
+LOOKUP_LOWERINGS: dict[type[Operation], Lower] = {LookupOp: _lookup}
+
+
+def _divf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    dividend, divisor = operands
+    f = Floats(b, dividend.type)
+    if power_in_sum(op.operands[1]) is not None and has_registers(f):
+        return f.mul(dividend, reciprocal(f, divisor))
+    return ARITH_LOWERINGS[arith.DivfOp](b, op, operands)
+
+
+def _extremum(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    left, right = operands
+    f = Floats(b, left.type)
+    known = any(isinstance(operand.owner, arith.ConstantOp) for operand in op.operands)  # which LLVM makes use of
+    if not known and has_extrema(f):
+        return extremum(f, left, right, isinstance(op, arith.MaximumfOp))
+    return ARITH_LOWERINGS[type(op)](b, op, operands)
+
+
+REGISTER_LOWERINGS: dict[type[Operation], Lower] = {
+    arith.DivfOp: _divf,
+    arith.MaximumfOp: _extremum,
+    arith.MinimumfOp: _extremum,
+}
+"""In place of those of all machines."""

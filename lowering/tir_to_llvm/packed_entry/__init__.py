@@ -1,1 +1,0 @@
-"""The entry of a kernel that tvm-ffi calls, which checks all arguments."""

@@ -1,0 +1,274 @@
+"""Loop kinds, annotations of loops and blocks, and declared regions of a block that cannot be inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import Literal, TypeAlias, cast
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.ir import Attribute
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.regions import AxisRange, BlockRegions, Region, block_regions
+from tir_dialect.dims import Dim, DimLike, to_dim
+from tir_dialect.ops.accesses import RegionAxis
+from tir_dialect.ops.annotations import Note, note_attr
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.regions import ReadsOp, WritesOp
+from tir_dialect.schedule.handles import Block, Loop
+from tir_dialect.schedule.index_map import IndexMap
+from tir_dialect.schedule.legality.accesses import accesses_in
+from tir_dialect.schedule.legality.boxes import loops_between, range_of
+from tir_dialect.schedule.legality.independence import check_parallel
+from tir_dialect.schedule.rewriting.buffers import Which, read_buffer, written_buffer
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure import shape_of
+from tir_dialect.types import LoopKind, LoopKindAttr
+
+THREAD_TAGS = tuple(f"{level}.{axis}" for level in ("blockIdx", "threadIdx", "vthread") for axis in "xyz")
+
+
+@primitive
+def parallel(self: ScheduleState, loop: Loop) -> None:
+    """Runs the iterations of a loop on the threads of the CPU.
+
+    rewrite:
+        for i in n: A(i)
+        -> for parallel i in n: A(i)
+
+    Refuses:
+    1. iterations that share elements of a buffer, other than those of one block that its spatial iterators tell apart;
+    2. instances of a block that linear indices show to share elements, whatever its iterators are called.
+    """
+    check_parallel(self, loop.op)
+    _set_kind(loop, LoopKind.PARALLEL)
+
+
+@primitive
+def vectorize(self: ScheduleState, loop: Loop) -> None:
+    """Runs the iterations of a loop as lanes of vector instructions.
+
+    rewrite:
+        for i in 8: A(i)
+        -> for vectorized i in 8: A(i)
+
+    Refuses:
+    1. a loop of no constant extent;
+    2. iterations that share elements, as in `parallel`.
+    """
+    _check_constant(self, loop)
+    check_parallel(self, loop.op)
+    _set_kind(loop, LoopKind.VECTORIZED)
+
+
+@primitive
+def unroll(self: ScheduleState, loop: Loop) -> None:
+    """Unrolls a loop of constant extent.
+
+    rewrite:
+        for i in 4: A(i)
+        -> for unrolled i in 4: A(i)
+
+    Refuses:
+    1. a loop of no constant extent.
+    """
+    _check_constant(self, loop)
+    _set_kind(loop, LoopKind.UNROLLED)
+
+
+@primitive
+def bind(self: ScheduleState, loop: Loop, thread_axis: str) -> None:
+    """Binds a loop to the hardware threads of a tag, such as `threadIdx.x`.
+
+    rewrite:
+        for i in n: A(i)
+        -> for thread_binding "threadIdx.x" i in n: A(i)
+
+    Refuses:
+    1. tags other than `blockIdx`, `threadIdx` and `vthread` with `.x`, `.y` or `.z`;
+    2. iterations that share elements, as in `parallel`.
+    """
+    if thread_axis not in THREAD_TAGS:
+        raise self.error(f'expected a thread tag of {", ".join(THREAD_TAGS)}, got "{thread_axis}"')
+    check_parallel(self, loop.op)
+    _set_kind(loop, LoopKind.THREAD_BINDING, thread_axis)
+
+
+def _set_kind(loop: Loop, kind: LoopKind, tag: str | None = None) -> None:
+    """Gives a loop a kind, instead of the one that it has."""
+    loop.op.kind = LoopKindAttr(kind)
+    loop.op.thread_tag = None if tag is None else StringAttr(tag)
+
+
+def _check_constant(self: ScheduleState, loop: Loop) -> None:
+    extent = self.extent(loop.op)
+    if not extent.is_constant:
+        raise self.error(f'expected a loop of constant extent, got "{loop.name}" of extent {extent}; split it first')
+
+
+@primitive
+def annotate(self: ScheduleState, block_or_loop: Loop | Block, ann_key: str, ann_val: Note) -> None:
+    """Adds an annotation to a loop or block, or replaces the one of that name; lowerings may read it.
+
+    rewrite:
+        for i in n: A(i)
+        -> for i in n annotations {"key" = value}: A(i)
+
+    Refuses:
+    1. values that are no truth values, numbers, texts, or lists or dictionaries of them.
+    """
+    if not isinstance(cast("object", ann_key), str):
+        raise TypeError("the name of an annotation is a text")
+    notes = _notes(block_or_loop)
+    block_or_loop.op.annotations = DictionaryAttr({**notes, ann_key: _attribute(self, ann_val)})
+
+
+@primitive
+def unannotate(self: ScheduleState, block_or_loop: Loop | Block, ann_key: str) -> None:
+    """Removes an annotation.
+
+    rewrite:
+        for i in n annotations {"key" = value}: A(i)
+        -> for i in n: A(i)
+
+    Refuses:
+    1. a name that is not there.
+    """
+    notes = dict(_notes(block_or_loop))
+    if ann_key not in notes:
+        raise self.error(f'"{block_or_loop.name}" has no annotation "{ann_key}"')
+    del notes[ann_key]
+    block_or_loop.op.annotations = DictionaryAttr(notes) if notes else None
+
+
+def _notes(target: Loop | Block) -> dict[str, Attribute]:
+    return {} if target.op.annotations is None else dict(target.op.annotations.data)
+
+
+def _attribute(self: ScheduleState, value: object) -> Attribute:
+    try:
+        return note_attr(value)
+    except TypeError as error:
+        raise self.error(str(error)) from None
+
+
+Ranges: TypeAlias = "str | Callable[..., Sequence[tuple[DimLike, DimLike] | DimLike]]"
+"""The region of an instance: text, `"(vi) -> (vi, vi + 2)"` with two ends for each dimension, or a function of the
+iterators that gives a pair of ends, or a point, for each dimension."""
+
+
+@primitive
+def annotate_buffer_access(
+    self: ScheduleState, block: Block, buffer_index: Which, buf_type: Literal["read", "write"], gen_new_ranges: Ranges
+) -> None:
+    """Declares the region of a buffer that each instance of a block reads or writes, for the primitives that follow.
+
+    rewrite:
+        block(vi): C[vi] = A[idx[vi]]
+        -> block(vi): reads A[vi to vi + 2]; reads idx[vi]; writes C[vi]; C[vi] = A[idx[vi]]
+
+    The regions of the other buffers are declared as inferred. That a data-dependent index stays in the region is
+    taken on trust, as with a hand-written `tir.reads`.
+
+    Refuses:
+    1. another access than "read" and "write", and a buffer that the block has no such access of;
+    2. other than two ends for each dimension, from all iterators, and ends over other symbols than those of the
+       function;
+    3. regions that accesses at known indices leave.
+    """
+    if buf_type not in ("read", "write"):
+        raise self.error(f'expected "read" or "write", got "{buf_type}"')
+    op, is_store = block.op, buf_type == "write"
+    buffer = (written_buffer if is_store else read_buffer)(self, op, buffer_index)
+    wanted = _index_map(self, op, gen_new_ranges, 2 * len(shape_of(buffer)))
+    self.record_as(gen_new_ranges, wanted)
+    known = block_regions(op)
+    ends = wanted.apply([known.iterators[value] for value in op.body.block.args])
+    axes = tuple(AxisRange(low, high - low) for low, high in zip(ends[::2], ends[1::2], strict=True))
+    said = Region(buffer, axes)
+    _check_region(self, op, known.space, said, is_store)
+    _declare(self, op, known, said, is_store)
+
+
+def _index_map(self: ScheduleState, block: BlockOp, ranges: Ranges, count: int) -> IndexMap:
+    try:
+        found = IndexMap.of(ranges if isinstance(ranges, str) else _flat(ranges), len(block.iterators))
+    except ValueError as error:
+        raise self.error(str(error)) from None
+    if len(found.inputs) != len(block.iterators) or len(found.outputs) != count:
+        raise self.error(
+            f"expected {count} ends of ranges from {len(block.iterators)} iterators, got {len(found.outputs)} from "
+            f"{len(found.inputs)}"
+        )
+    known = {*found.inputs, *self.func.symbol_names}
+    unknown = frozenset[str]().union(*(end.symbols for end in found.outputs)) - known
+    if unknown:
+        raise self.error(f'region {found} uses "{min(unknown)}", which is no symbol of the function')
+    return found
+
+
+def _flat(ranges: Callable[..., Sequence[tuple[DimLike, DimLike] | DimLike]]) -> Callable[..., Sequence[DimLike]]:
+    """The same function with the ends in a row."""
+
+    @wraps(ranges)
+    def ends(*iterators: Dim) -> Sequence[DimLike]:
+        found: object = ranges(*iterators)
+        if not isinstance(found, list | tuple):
+            raise ValueError(f"expected a function that gives a list of pairs of ends, or points, got {found}")
+        axes = cast("Sequence[tuple[DimLike, DimLike] | DimLike]", found)
+        return [end for axis in axes for end in _ends(axis)]
+
+    return ends
+
+
+def _ends(axis: tuple[DimLike, DimLike] | DimLike) -> tuple[DimLike, DimLike]:
+    return axis if isinstance(axis, tuple) else (axis, to_dim(axis) + 1)
+
+
+def _check_region(self: ScheduleState, block: BlockOp, space: IndexSpace, said: Region, is_store: bool) -> None:
+    """Refuses a region that an access at known indices leaves."""
+    for low, touched in _known_ranges(block, space, said, is_store):
+        ends = touched.lower + touched.extent, low.lower + low.extent
+        if not space.prover.less_equal(low.lower, touched.lower) or not space.prover.less_equal(*ends):
+            verb = "writes" if is_store else "reads"
+            raise self.error(
+                f'expected a region of buffer "{said.buffer.name_hint}" with {touched}, which block '
+                f'"{block.block_name.data}" {verb}, got {low}'
+            )
+
+
+def _known_ranges(
+    block: BlockOp, space: IndexSpace, said: Region, is_store: bool
+) -> Iterator[tuple[AxisRange, AxisRange]]:
+    """Per access and dimension with a known index, what was said and what is touched."""
+    for op in block.body.block.ops:
+        for access in () if isinstance(op, ReadsOp | WritesOp) else accesses_in(space, op):
+            if access.buffer is not said.buffer or access.is_store != is_store:
+                continue
+            inner = [space.variable(loop.induction_var) for loop in loops_between(access, None)]
+            for axis, wanted in zip(access.axes, said.axes, strict=True):
+                touched = range_of(space.prover, axis, inner)
+                if touched is not None:
+                    yield wanted, touched
+
+
+def _declare(self: ScheduleState, block: BlockOp, known: BlockRegions, said: Region, is_store: bool) -> None:
+    """Replaces the declarations of a block by those of all its regions, one of them the given one."""
+    for op in [op for op in block.body.block.ops if isinstance(op, ReadsOp | WritesOp)]:
+        Rewriter.erase_op(op)
+    init = block.init
+    point = InsertPoint.at_start(block.body.block) if init is None else InsertPoint.after(init)
+    emitter = Materializer(self.func, known.space, point)
+    for kind, regions in ((ReadsOp, known.reads), (WritesOp, known.writes)):
+        for each in regions:
+            given = each.buffer is said.buffer and (kind is WritesOp) == is_store
+            axes = [_emit(emitter, axis) for axis in (said if given else each).axes]
+            Rewriter.insert_op(kind(each.buffer, axes), point)
+
+
+def _emit(emitter: Materializer, axis: AxisRange) -> RegionAxis:
+    lower = emitter.emit(axis.lower)
+    return RegionAxis(lower, None if axis.extent.constant_value == 1 else emitter.emit(axis.lower + axis.extent))

@@ -1,1 +1,0 @@
-"""From expressions and statements of te to ops of tir, arith and math."""
