@@ -57,12 +57,12 @@ INDEX: dict[str, Entry] = {
     "defer-unknown-types": Entry("lowering.relax.deferred.defer_unknown_types:DeferUnknownTypesPass"),
     "eliminate-common-subexpr": Entry("lowering.relax.eliminate_common_subexpr:EliminateCommonSubexprPass"),
     "expand-conv-transpose": Entry(
-        "lowering.relax.rewrites.expand_layers:ExpandConvTransposePass",
+        "lowering.relax.rewrites.expand_conv_transpose:ExpandConvTransposePass",
         requires=("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose", "relax.nn.conv3d_transpose"),
     ),
     "expand-matmul-of-sum": Entry("lowering.relax.rewrites.rewrite_matmul:ExpandMatmulOfSumPass"),
     "expand-recurrent-layers": Entry(
-        "lowering.relax.rewrites.expand_layers:ExpandRecurrentLayersPass",
+        "lowering.relax.rewrites.expand_recurrent_layers:ExpandRecurrentLayersPass",
         requires=("relax.nn.rnn", "relax.nn.gru", "relax.nn.lstm", "relax.nn.recurrence"),
     ),
     "expand-tuple-arguments": Entry("lowering.relax.functions.expand_tuple_arguments:ExpandTupleArgumentsPass"),

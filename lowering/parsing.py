@@ -1,4 +1,6 @@
-"""MLIR text to a module, with every op knowing the line and column that it was written at."""
+"""MLIR text, or whatever is given as a module, to a module in which every op knows the line and column that it was
+written at.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The dialects and passes by name, of ours and of extensions; nothing is imported until it is needed.
+"""The dialects and passes by name, of ours and of extensions, imported when they are needed; and what a pass says of
+itself: which ops it is about, which it removes, whether it depends on the target.
 
 `make index` collects these facts in `lowering/index.py`, so that a pipeline knows them before it loads a pass.
 """

@@ -1,4 +1,5 @@
-"""Scoping of symbols: which an op uses, which values witness them, and what is known about their values.
+"""Scoping of symbols: which an op uses, which values witness them, and what is known about their values; and look-up of
+the functions of a module by name.
 
 The rule, a symbol may be used exactly where some witness dominates, is verified by a pass over whole functions; this
 file says what one op or block contributes to it.

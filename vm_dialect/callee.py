@@ -1,4 +1,4 @@
-"""What callers are told of a function of an executable, and their arguments by name."""
+"""What callers are told of a function of an executable, their arguments by name, and function values of bytecode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Register allocation on plain data: liveness over the control flow, linear scan, and moves at block arguments.
+"""Register allocation on plain data: liveness over the control flow, linear scan, and moves at block arguments; and
+where the IR keeps registers.
 
 Values are numbered from 0. The arguments of the first block are those of the function, and keep the first registers.
 """

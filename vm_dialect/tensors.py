@@ -1,4 +1,5 @@
-"""Tensors as tvm-ffi holds them: making, viewing and reading them through NumPy, without copies.
+"""Tensors as tvm-ffi holds them, made, viewed and read through NumPy without copies; what values are called in errors,
+and how Python's become tvm-ffi's.
 
 NumPy does not exchange the dtypes of `ml_dtypes` through DLPack, so such tensors travel as `uint16` or `uint8` and
 change their name on the way. Elements narrower than a byte have one each: no tensor of the machine is packed.

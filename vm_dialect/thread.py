@@ -1,4 +1,6 @@
-"""One run of bytecode: frames, the position in the code, and the loop over the steps."""
+"""One run of bytecode: frames, the position in the code, the loop over the steps, and what observers are told of
+calls.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The content-addressed cache of compiled code on disk.
+"""The content-addressed cache of compiled code on disk, and LLVM IR to machine code through it.
 
 An entry is a file named by its key, a SHA-256 of everything that the code depends on. Entries are written under a
 temporary name and renamed, so that readers see complete entries only, even with concurrent processes and after crashes.

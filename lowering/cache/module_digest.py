@@ -1,4 +1,5 @@
-"""A digest of a module: equal for modules that compile to the same executable, including its messages.
+"""A digest of a module: equal for modules that compile to the same executable, including its messages; and the version
+of the compiler, part of every cache key.
 
 Kernels are compared by `tir_dialect.analysis.fingerprint`, which ignores names and locations. Here they count: an
 executable has names of functions and parameters, and its errors and profiles mention locations. Nothing is printed:

@@ -1,4 +1,6 @@
-"""From a module to an executable, without consulting the cache of programs: what `build` does."""
+"""From a module to an executable, without consulting the cache of programs: what `build` does; and what an
+executable that is built to be watched says of its kernels.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.loading import object_symbols
 from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
-from lowering.relax.deferred.defer_unknown_types import set_options
+from lowering.relax.deferred.options import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.relax_to_vm.checks import declared_types
 from lowering.runtime.kernel.support import prepare_support

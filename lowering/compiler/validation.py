@@ -1,4 +1,5 @@
-"""Translation validation: what public functions compute is compared before and after each pass.
+"""Translation validation: what public functions compute is compared before and after each pass, on inputs drawn from
+their signatures.
 
 Inputs are drawn from the signatures, with every symbol at several small sizes; the program as it was at first is the
 reference. A program of the graph level is interpreted, one of the machine runs as bytecode, with its kernels

@@ -1,4 +1,5 @@
-"""Several texts at once: requests join a batch when there is room, and leave it when they end.
+"""Several texts at once: requests join a batch when there is room, and leave it when they end; a compiled decoder with
+its cache takes the new tokens of all.
 
 Each turn reads a piece of one prompt, and makes one token of every text that is being written. Prompts that begin like
 a sequence that is in the cache share its pages.

@@ -1,4 +1,6 @@
-"""The part of `llvmlite.binding` that we use, typed; the library is loaded on the first call."""
+"""The part of `llvmlite.binding` that we use, typed; the library is loaded on the first call. And the error of code
+generation, with what LLVM writes on stderr.
+"""
 
 from __future__ import annotations
 

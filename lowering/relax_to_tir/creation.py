@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from lowering.relax_to_tir.kernel import Kernel, legalizes, sizes
 from lowering.relax_to_tir.scalars import is_float_expr, wide_dtype
-from relax_dialect.interpolation import range_length
+from relax_dialect.formulas import range_length
 from relax_dialect.ops.creation import (
     ArangeOp,
     CosineWindowOp,

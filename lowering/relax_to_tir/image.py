@@ -14,7 +14,7 @@ from lowering.relax_to_tir.kernel import Kernel, legalizes
 from lowering.relax_to_tir.reduction import Element
 from lowering.relax_to_tir.scalars import is_float_expr, narrowed, number, widen
 from lowering.relax_to_tir.windows import Laid, laid_out
-from relax_dialect.interpolation import ROUND, Axis, double, falls_off, single
+from relax_dialect.formulas import ROUND, Axis, double, falls_off, single
 from relax_dialect.ops.image import AffineGridOp, GridSampleOp, Resize1dOp, Resize2dOp
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant, maximum

@@ -1,4 +1,6 @@
-"""What a legalisation sees of an op, its operands and properties, and how it hands over the op's kernel."""
+"""What a legalisation sees of an op, its operands and properties, how it hands over the op's results, and the tables of
+legalisations, which the files of the families fill when an op of theirs is looked up.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`unroll`: unrolled loops to straight-line code."""
+"""`unroll`: unrolled loops to straight-line code, where their bounds are constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tuning database: a JSON file of schedules that builds consult.
+"""The tuning database: a JSON file of schedules that builds consult, with the arguments of the kernel calls that they
+were measured on.
 
 The file is `$RELAX_TUNING_FILE`, or `xdsl-relax/tuning.json` in `$XDG_DATA_HOME` or `~/.local/share`. Processes that
 write at the same time lose nothing: each reads the file again under a lock, adds what it found, and puts a whole new
@@ -19,8 +20,8 @@ from pathlib import Path
 from typing import cast
 
 from lowering.cache.code_cache import cache_key
-from lowering.compiler.debug import is_on
-from lowering.tune.space import Choice, is_size
+from lowering.tune.choice import Choice, is_size
+from lowering.tune.location import default_path
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.dims import MatchError, match
 from tir_dialect.ops.function import PrimFuncOp
@@ -128,27 +129,6 @@ def _other(size: int, double: bool) -> int:
 def _is_allowed(func: PrimFuncOp, name: str, size: int) -> bool:
     low, high = next(symbol.interval for symbol in func.symbols if symbol.symbol.data == name)
     return low <= size and (high is None or size <= high)
-
-
-def default_path() -> Path | None:
-    """The path of the user's database; None if builds have to ignore it (`RELAX_TUNING=0`).
-
-    Raises `ValueError` if that is neither 0 nor 1.
-    """
-    if not is_on("RELAX_TUNING"):
-        return None
-    if given := os.environ.get("RELAX_TUNING_FILE"):
-        return Path(given)
-    home = Path(os.environ.get("XDG_DATA_HOME", ""))
-    if not home.is_absolute():  # such a path is invalid, by its standard
-        home = Path.home() / ".local" / "share"
-    return home / "xdsl-relax" / "tuning.json"
-
-
-def nothing_is_tuned() -> bool:
-    """Whether the user's database is enabled but does not exist yet."""
-    path = default_path()
-    return path is not None and not path.exists()
 
 
 VERSION = 1

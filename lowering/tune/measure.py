@@ -15,8 +15,8 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernels.kernel_lowering import KernelOptions
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.tune.choice import Choice
 from lowering.tune.database import Call
-from lowering.tune.space import Choice
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from vm_dialect.dtypes import element_type

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -13,9 +11,8 @@ from xdsl.passes import ModulePass
 from lowering.compiler.kernels.kernels import kernel_groups
 from lowering.kernels.schedule_cpu import schedule
 from lowering.registry import pass_target
-from lowering.tune.database import default_database, default_path, kernel_key
+from lowering.tune.database import default_database, kernel_key
 from tir_dialect.ops.function import PrimFuncOp
-from vm_dialect.files import open_regular
 
 
 @dataclass(frozen=True)
@@ -50,19 +47,3 @@ class ScheduleTunedPass(ModulePass):
                 schedule(func, target)
             else:
                 record.choice.schedule_as_measured(func, target, record.code, record.kernel)
-
-
-def tuning_stamp() -> str:
-    """A text for cache keys that changes whenever the records in the database do."""
-    path = default_path()
-    if path is not None:
-        try:
-            with open_regular(path) as file:
-                return f"tuning {hashlib.sha256(file.read()).hexdigest()}"
-        except OSError:
-            return "tuning"
-    # A database in memory only.
-    from lowering.tune.database import default_database
-
-    records = default_database().records()
-    return f"tuning {json.dumps({key: record.as_json() for key, record in sorted(records.items())})}"

@@ -9,9 +9,10 @@ import tvm_ffi
 from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.llvm.binding import CodegenError
+from lowering.tune.choice import Choice
 from lowering.tune.database import Call, Record, nearby
 from lowering.tune.measure import Array, Bench, Race, agree
-from lowering.tune.space import Choice, candidates
+from lowering.tune.space import candidates
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import ScheduleError
 from tir_dialect.target import Target

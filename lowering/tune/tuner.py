@@ -1,4 +1,6 @@
-"""`tune`: a search for better schedules of all kernels of a program, by the sizes and numbers of their calls."""
+"""`tune`: a search for better schedules of all kernels of a program, by the sizes and numbers of calls that were
+recorded, here or on the workers of a pool.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Everything that has to hold of any module, and of one that is compiled: SSA dominance, the symbol rule, and the
-verifier of every op. Checking goes on after an error, so that all are told at once.
+"""Everything that has to hold of any module, and of one that is compiled: SSA dominance, the symbols that ops use and
+witness, calls.
 """
 
 from __future__ import annotations

@@ -41,7 +41,6 @@ from lowering.vm_to_llvm.abi import (
     known_kernels,
 )
 from lowering.vm_to_llvm.globals import ARENAS, LOCATIONS, OBJECTS, ModuleGlobals
-from lowering.vm_to_llvm.loading import INFO, INIT, body_symbol, entry_symbol
 from lowering.vm_to_llvm.module_facts import ModuleFacts, closure_targets, module_facts
 from lowering.vm_to_llvm.ops.calls import (
     LowerCall,
@@ -91,6 +90,7 @@ from lowering.vm_to_llvm.plan import Number, is_number
 from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 from lowering.vm_to_llvm.runtime_text import format_string
 from lowering.vm_to_llvm.state import FunctionState, raise_error
+from lowering.vm_to_llvm.symbols import INFO, INIT, body_symbol, entry_symbol
 from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect import messages
 from vm_dialect.executable.library import library_name

@@ -20,8 +20,9 @@ from lowering.llvm.features import FEATURES, code_features
 from lowering.llvm.loading import object_symbols, renamed
 from lowering.llvm.text.llvm_types import quoted
 from lowering.runtime.kernel.support import SUPPORT, THREADS
-from lowering.vm_to_llvm.loading import described, entry_symbol
+from lowering.vm_to_llvm.loading import described
 from lowering.vm_to_llvm.runtime_text import format_string, string_definition
+from lowering.vm_to_llvm.symbols import entry_symbol
 from tir_dialect.target import PROCESSORS, Target
 from vm_dialect import messages
 from vm_dialect.builtins.calls import MOST_FIELDS

@@ -17,6 +17,7 @@ import tvm_ffi
 from lowering.llvm.binding import CodegenError
 from lowering.llvm.features import code_features
 from lowering.llvm.loading import LoadedCode, library_symbol, load_objects
+from lowering.vm_to_llvm.symbols import INFO, INIT, entry_symbol
 from tir_dialect.target import Target
 from vm_dialect import loading
 from vm_dialect.arguments import signatures
@@ -64,34 +65,6 @@ def _system(triple: str) -> tuple[str, str]:
     """Architecture and operating system; the vendor does not matter."""
     parts = triple.split("-")
     return parts[0], parts[2] if len(parts) > 2 else ""
-
-
-ENTRY_PREFIX = "__tvm_ffi_"
-"""Before the name of a function that tvm-ffi calls, as its module loader wants it."""
-
-
-def entry_symbol(function: str, captured: int = 0) -> str:
-    """The name of the code that enters a function, or closures of it that give its first `captured` arguments."""
-    return named(f"closure{captured}." if captured else ENTRY_PREFIX, function)
-
-
-def body_symbol(function: str) -> str:
-    """The name of the code of a function that only native code calls."""
-    return named("vm.", function)
-
-
-def named(prefix: str, name: str) -> str:
-    """A symbol for a name, which may be any text: where it has a zero byte, which no symbol has, its hexadecimal digits
-    stand for it.
-    """
-    return f"{prefix}{name}" if "\0" not in name else f"hex.{prefix}{name.encode().hex()}"
-
-
-INIT = "module.init"
-"""The entry of every module that prepares it: it takes what owns the code, constants, packed functions or null."""
-
-INFO = "module.info"
-"""The entry of every module that describes it, as JSON."""
 
 
 def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Function] | None = None) -> loading.LoadedCode:

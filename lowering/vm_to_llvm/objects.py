@@ -1,4 +1,6 @@
-"""Objects of an executable beside kernels: the runtime, and VM functions or wrappers of kernels for tvm-ffi."""
+"""Objects of an executable beside kernels: the runtime, VM functions, wrappers of kernels, and modules that are LLVM
+functions already.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from lowering.llvm.text.llvm_text import llvm_text, spent_text
 from lowering.relax_to_vm.sizes import Sizes
 from lowering.vm_to_llvm.abi import known_kernels
 from lowering.vm_to_llvm.convert_vm_to_llvm import ConvertVmToLLVMPass, lower_functions
-from lowering.vm_to_llvm.loading import ENTRY_PREFIX, INFO, INIT
 from lowering.vm_to_llvm.runtime_text import ALWAYS, SELDOM, parts_for, runtime_text
+from lowering.vm_to_llvm.symbols import ENTRY_PREFIX, INFO, INIT
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target

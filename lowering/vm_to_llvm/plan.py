@@ -1,4 +1,5 @@
-"""Decides, before any code is emitted, which values of a function are objects and which of them its frame owns.
+"""Decides, before any code is emitted, which values of a function are objects and which of them it owns; and how native
+code represents values.
 
 An interval says between which numbers the result of `vm.int` lies: sums and products of most sizes need no check for
 64 bits.

@@ -1,4 +1,5 @@
-"""What ops read and write, and whether memory holds at one op what it holds at another.
+"""What ops read and write, whether memory holds at one op what it holds at another, and what calls write into their
+arguments.
 
 Operators, and other ops without effects of their own, read the memory of their operands when they are executed: a write
 between two evaluations of equal ops makes them different, and what is read after a write is what was written. So an op

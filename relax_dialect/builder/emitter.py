@@ -1,4 +1,6 @@
-"""Open blocks: ops are appended to the innermost one, which knows the symbols and values that are visible there."""
+"""Open blocks: ops are appended to the innermost one, which knows the symbols and values that are visible; and types as
+callers of the builder write them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Does a value have a type? The run-time checks of the specification, on values, with symbols bound on the way.
+"""Does a value have a type? The run-time checks of the specification, on values, with symbols bound, and dimensions as
+numbers of 64 bits, which overflow where compiled code's do.
 
 Errors are worded as in the virtual machine. `TypeError`: a wrong kind, rank or dtype; `ValueError`: a wrong dimension.
 """

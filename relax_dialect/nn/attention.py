@@ -1,4 +1,4 @@
-"""Attention to keys and values in pages, which are read where they are.
+"""Attention to keys and values in pages, which are read where they are, and rotary position embeddings.
 
 A step writes the keys and values of new tokens into the pages of their sequence and attends to all positions so far.
 Heads of queries that share a head of keys are rows of one GEMM, so that keys are not repeated.

@@ -1,15 +1,13 @@
-"""Decoders of language models: the layers that a `DecoderConfig` describes.
+"""Decoders of language models: the layers that a `DecoderConfig` describes, and the program of functions for one
+sequence and for a batch, with a cache in pages.
 
 Equal layers are one function, so that a model takes as long to compile as one of its layers.
 
-| function | gives |
-|---|---|
-| `main(ids, past, table, [past, table of windows,] pools ...)` | the logits after the last of some new tokens |
-| `every(...)` | those after each of them |
-| `step(ids, positions, table, [positions, table of windows,] pools ...)` | those after one new token of each sequence |
-| `main_token`, `step_token` | the tokens chosen from these logits, given the parameters of `choose` before the pools |
-| `every_token` | the likeliest tokens |
-| `choose(logits, numbers, counts, before)` | tokens chosen from logits |
+| function | gives | |---|---| | `main(ids, past, table, [past, table of windows,] pools ...)` | the logits after the
+last of some new tokens | | `every(...)` | those after each of them | | `step(ids, positions, table, [positions, table
+of windows,] pools ...)` | those after one new token of each sequence | | `main_token`, `step_token` | the tokens chosen
+from these logits, given the parameters of `choose` before the pools | | `every_token` | the likeliest tokens | |
+`choose(logits, numbers, counts, before)` | tokens chosen from logits |
 
 Layers that see a window have pages of their own, of which those before the window may be left out: their table begins
 with the first page that is there, and their positions are counted from it. The program does not depend on how many

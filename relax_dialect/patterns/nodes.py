@@ -1,4 +1,6 @@
-"""The patterns themselves: immutable, compared by identity, so that one object stands for one value."""
+"""The patterns themselves: immutable, compared by identity, so that one object stands for one value; with conditions on
+types and properties.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Scalar arithmetic on dimensions: what operators mean for the elements of shapes, of Relax and of importers."""
+"""Scalar arithmetic on dimensions: what operators mean for the elements of shapes, of Relax and of ONNX; and the
+table of what ops do to such elements.
+"""
 
 from __future__ import annotations
 

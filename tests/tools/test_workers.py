@@ -4,7 +4,7 @@ import pytest
 
 from lowering.parsing import parse_module
 from xdsl_relax.cli.diagnostics import ToolError
-from xdsl_relax.cli.programs import mesh_sizes
+from xdsl_relax.cli.workers import mesh_sizes
 
 
 def module(mesh: str) -> str:

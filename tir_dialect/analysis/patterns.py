@@ -1,4 +1,5 @@
-"""Operator patterns of functions for fusion: how written elements depend on read ones.
+"""Operator patterns of functions for fusion: how written elements depend on read ones; and the logistic function in
+kernels.
 
 The kinds are those of Apache TVM (`include/tvm/relax/op_attr_types.h`), and so is the order: what is fused from two
 functions is at least as hard as the harder one.

@@ -1,4 +1,6 @@
-"""Memory effects of the ops, so that xDSL's own `cse`, `dce` and `licm` are right."""
+"""Memory effects of the ops, so that xDSL's own `cse`, `dce` and `licm` are right; and verifiers that need an
+analysis of the function.
+"""
 
 from __future__ import annotations
 

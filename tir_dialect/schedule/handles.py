@@ -1,4 +1,6 @@
-"""Handles of loops and blocks, which stay valid while other parts of the function change."""
+"""Handles of loops and blocks, which stay valid while other parts of the function change; and the error of
+primitives.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from tir_dialect.schedule.primitives import (
     epilogue,
     inlining,
     layout,
+    loops,
     ordering,
     padding,
     queries,
@@ -26,7 +27,6 @@ from tir_dialect.schedule.primitives import (
     rfactor,
     rolling,
     sampling,
-    splitting,
     storage,
     tensorizing,
 )
@@ -113,14 +113,14 @@ class Schedule(ScheduleState):
     sample_partitioned_tile = sampling.sample_partitioned_tile
     sample_compute_location = sampling.sample_compute_location
 
-    split = splitting.split
-    fuse = splitting.fuse
+    split = loops.split
+    fuse = loops.fuse
     reorder = ordering.reorder
     reorder_block_iter_var = ordering.reorder_block_iter_var
     tile = ordering.tile
     add_unit_loop = ordering.add_unit_loop
-    loop_partition = splitting.loop_partition
-    merge = splitting.merge
+    loop_partition = loops.loop_partition
+    merge = loops.merge
 
     parallel = annotating.parallel
     vectorize = annotating.vectorize

@@ -1,5 +1,5 @@
-"""The kinds of expressions, the functions that make them (equal parts give the same object), and the tensors that they
-load from, with the operations that define these (`tensor.op`, with the attributes of `te.Operation`).
+"""The kinds of expressions, the functions that make them (equal parts give the same object), and walks over them, which
+visit each node of a graph once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What the ops that stand for one call of the run-time library have in common.
+"""What the ops that stand for one call of the run-time library have in common; their assembly formats are compiled when
+an op of the class is first read or printed.
 
 xDSL compiles a format when the class is defined, which is half of the time that takes. A build loads hundreds of op
 classes and prints few of them.

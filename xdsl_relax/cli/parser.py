@@ -1,4 +1,6 @@
-"""What the parsers of all command lines have in common: near misses are named, the version is ours, shells complete."""
+"""What the parsers of all command lines have in common: near misses are named, the version is ours, and help on
+passes and dialects comes from their docstrings.
+"""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def _run(argv: Sequence[str] | None) -> None:
     if args.mesh is None:
         _run_program(args)
         return
-    from xdsl_relax.cli.programs import run_together  # needs MPI
+    from xdsl_relax.cli.workers import run_together  # needs MPI
 
     if _is_profiled(args) or args.report_memory or args.tune or args.check or args.bisect or args.debug:
         raise ToolError("--mesh goes with none of --profile, --report-memory, --tune, --check, --bisect and --debug")
@@ -131,7 +131,7 @@ def _tune_on_ranks(args: argparse.Namespace) -> None:
     """Runs the program on rank 0, for which the other ranks search."""
     if not args.tune:
         raise ToolError("--tune-on-ranks says where --tune N searches")
-    from xdsl_relax.cli.programs import run_together, serve  # needs MPI
+    from xdsl_relax.cli.workers import run_together, serve  # needs MPI
 
     if not serve():
         run_together(lambda: _run_program(args))
@@ -154,7 +154,7 @@ def _run_program(args: argparse.Namespace) -> None:
     if args.mesh is None:
         program = load_program(args.file, args.entry, options)
     else:
-        from xdsl_relax.cli.programs import load_sharded
+        from xdsl_relax.cli.workers import load_sharded
 
         program = load_sharded(args.file, args.entry, options, args.mesh, args.timeout)
     args.entry = program.entry
@@ -326,11 +326,11 @@ def _tune(inputs: _Inputs, args: argparse.Namespace, options: BuildOptions) -> _
 
 def _search(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arguments: Sequence[object]) -> None:
     from lowering.tune import tune
-    from lowering.tune.database import default_path
+    from lowering.tune.location import default_path
 
     ranks: AbstractContextManager[Executor | None] = nullcontext()
     if args.tune_on_ranks:
-        from xdsl_relax.cli.programs import pool_of_ranks  # needs MPI
+        from xdsl_relax.cli.workers import pool_of_ranks  # needs MPI
 
         ranks = pool_of_ranks()
 

@@ -27,7 +27,7 @@ from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.loading import LoadedCode, load_objects
 from lowering.llvm.text.llvm_text import spent_text
 from lowering.tir_to_llvm.emitter import KernelSignature, kernel_signature
-from lowering.tune.database import nothing_is_tuned
+from lowering.tune.location import nothing_is_tuned
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp

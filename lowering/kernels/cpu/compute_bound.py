@@ -1,4 +1,5 @@
-"""Kernels with contractions: GEMM, convolution and attention, with their elementwise prologues and epilogues.
+"""Kernels with contractions: GEMM, convolution and attention, with their elementwise prologues and epilogues; and
+stages inside of other loops, as the products of a recurrence with its state.
 
 Generators that few programs need are loaded by the first kernel that has such code.
 

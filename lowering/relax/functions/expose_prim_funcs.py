@@ -1,4 +1,6 @@
-"""`expose-prim-funcs`: PrimFuncs that functions call, or that stand alone, are kernels of their own."""
+"""`expose-prim-funcs`: PrimFuncs that functions call, or that stand alone, are kernels of their own; and relax
+functions that call PrimFuncs used as values.
+"""
 
 from __future__ import annotations
 

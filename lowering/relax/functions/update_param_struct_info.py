@@ -1,4 +1,6 @@
-"""`update-param-struct-info`: parameters of a function get types that say more."""
+"""`update-param-struct-info`: parameters of a function get types that say more; and edits that every change of a
+signature needs.
+"""
 
 from __future__ import annotations
 

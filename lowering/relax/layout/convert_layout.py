@@ -1,5 +1,5 @@
-"""`convert-layout`: networks of convolutions compute on channel-blocked data.
-3-D convolutions have a pattern of their own.
+"""`convert-layout`: networks of convolutions compute on channel-blocked data, where operators that pass blocked data to
+each other are converted together or not at all.
 """
 
 from __future__ import annotations

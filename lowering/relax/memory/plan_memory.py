@@ -1,4 +1,4 @@
-"""`plan-memory`: tensors that do not leave their function share one arena.
+"""`plan-memory`: tensors that do not leave their function share one arena; and a report of planned and naive bytes.
 
 The naive peak is that of a program in which every tensor has memory of its own for the whole call; the live peak is
 the least that any plan could reach, where it is a number.

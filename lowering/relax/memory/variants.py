@@ -1,4 +1,6 @@
-"""Kernels that are made of other kernels, each once, and that take their place where all calls want them."""
+"""Kernels that are made of other kernels, each once, and that take their place where all calls want them; and
+`copy-constants`: what leaves the program, or is written in place, is a copy of a constant.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`lower-shapes`: what a signature says of shapes becomes checks in the body."""
+"""`lower-shapes`: what a signature says of shapes becomes checks in the body; calls of PrimFuncs whose arguments
+are not wholly known; and fresh symbols.
+"""
 
 from __future__ import annotations
 

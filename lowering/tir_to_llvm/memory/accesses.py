@@ -29,9 +29,9 @@ from lowering.tir_to_llvm.emitter import Buffer, Emitter
 from lowering.tir_to_llvm.loops import lane_values
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp
 from lowering.tir_to_llvm.memory.fences import is_large
+from tir_dialect.codegen_hints import STREAMED_FROM
 from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.annotations import STREAMED_FROM
 from tir_dialect.ops.memory import LoadOp, StoreOp, i32_array, vector_of
 from tir_dialect.ops.raw_memory import PrefetchOp
 from tir_dialect.ops.regions import FlattenOp, MatchBufferOp, ViewOp

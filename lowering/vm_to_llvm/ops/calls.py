@@ -15,10 +15,10 @@ from lowering.llvm.builder.function_builder import call_op
 from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
 from lowering.vm_to_llvm.deferral import Rest
-from lowering.vm_to_llvm.loading import body_symbol, entry_symbol
 from lowering.vm_to_llvm.observation import observed
 from lowering.vm_to_llvm.plan import Boxed, Number, is_number
 from lowering.vm_to_llvm.state import FunctionState
+from lowering.vm_to_llvm.symbols import body_symbol, entry_symbol
 from tir_dialect.new_ops import new_op
 from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, CallPackedOp, MakeClosureOp
 from vm_dialect.ops.structure import GotoOp, IfOp, ReturnOp

@@ -1,4 +1,6 @@
-"""The language models that GGUF files describe: their weights by name."""
+"""The language models that GGUF files describe: their architecture and sizes, from the metadata, and their weights
+by name.
+"""
 
 from __future__ import annotations
 

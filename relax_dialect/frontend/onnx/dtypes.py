@@ -1,4 +1,4 @@
-"""Element types of ONNX."""
+"""Element types of ONNX, and what can be wrong with a model."""
 
 from __future__ import annotations
 

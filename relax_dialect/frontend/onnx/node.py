@@ -1,4 +1,6 @@
-"""A node while it is imported, with the scope of its graph: operands, attributes, and what converters need besides."""
+"""A node while it is imported, with the scope of its graph: operands, attributes with the defaults of the operator's
+version, and what converters need.
+"""
 
 from __future__ import annotations
 

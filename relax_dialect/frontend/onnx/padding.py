@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.formulas import filled, surrounded
 from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.manipulation import element_of
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.range_checks import indices_within
-from relax_dialect.interpolation import filled, surrounded
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.formulas import Width
 from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.manipulation import spatial
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.windows import WindowAttributes, padded_data
 from relax_dialect.frontend.range_checks import indices_within
-from relax_dialect.interpolation import Width
 from relax_dialect.ops.layouts import make_windows
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, product

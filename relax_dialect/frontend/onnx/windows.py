@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.formulas import filled
 from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.node import Node, fixed
-from relax_dialect.interpolation import filled
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum

@@ -1,4 +1,4 @@
-"""Convolutions."""
+"""Convolutions, and the windows that they have in common with pooling."""
 
 from __future__ import annotations
 

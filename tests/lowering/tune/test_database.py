@@ -13,8 +13,9 @@ from lowering.compiler.kernels.kernel_lowering import DEFAULT_OPTIONS
 from lowering.compiler.kernels.kernels import plan_kernels
 from lowering.parsing import parse_module
 from lowering.tune import database as databases
-from lowering.tune.database import Call, Record, TuningDatabase, default_path, kernel_key
-from lowering.tune.space import Choice
+from lowering.tune.choice import Choice
+from lowering.tune.database import Call, Record, TuningDatabase, kernel_key
+from lowering.tune.location import default_path
 from lowering.tune.tuner import kernels_of
 from tests.lowering.tune.support import MAP, SQUARE, groups
 from tir_dialect.schedule import Schedule
@@ -52,7 +53,7 @@ def test_what_another_process_adds_is_seen(tmp_path: Path):
 WRITER = """
 import sys
 from pathlib import Path
-from lowering.tune.space import Choice
+from lowering.tune.choice import Choice
 from lowering.tune.database import Record, TuningDatabase
 for n in range(10):
     name = f"{sys.argv[2]}-{n}"

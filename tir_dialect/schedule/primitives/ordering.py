@@ -13,7 +13,7 @@ from tir_dialect.dims import DimLike, constant
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.independence import check_reorderable
-from tir_dialect.schedule.primitives.splitting import check_split, split
+from tir_dialect.schedule.primitives.loops import check_split, split
 from tir_dialect.schedule.rewriting.edits import after_removal, rebuild_block
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState, primitive

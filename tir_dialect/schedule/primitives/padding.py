@@ -28,8 +28,8 @@ from tir_dialect.schedule.legality.elementwise import check_plain_uses, element_
 from tir_dialect.schedule.legality.independence import bare_statements
 from tir_dialect.schedule.legality.monoid import combination
 from tir_dialect.schedule.legality.motion import describe, touches
+from tir_dialect.schedule.primitives.loops import check_serial
 from tir_dialect.schedule.primitives.reductions import loops_from, nest_init
-from tir_dialect.schedule.primitives.splitting import check_serial
 from tir_dialect.schedule.rewriting.buffers import redirect
 from tir_dialect.schedule.rewriting.edits import rebuild_block, set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value

@@ -23,7 +23,7 @@ from tir_dialect.schedule.legality.elementwise import iterators_of_indices, own_
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.primitives.layout import buffer_accesses, move_accesses
-from tir_dialect.schedule.primitives.splitting import check_serial
+from tir_dialect.schedule.primitives.loops import check_serial
 from tir_dialect.schedule.rewriting.buffers import Which, retype, written_buffer
 from tir_dialect.schedule.rewriting.edits import add_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer

@@ -1,4 +1,4 @@
-"""Lookup of the buffers of a block by index or name, and replacement of buffers and their types."""
+"""Lookup of the buffers of a block by index or name, replacement of buffers and their types, and mapped shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Simplification of the bindings and predicates of blocks, so that they do not grow with each primitive."""
+"""Simplification of the bindings and predicates of blocks, so that they do not grow with each primitive; and copies
+of the ops that compute a value.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Matrix multiplications, convolutions and activations that ONNX Runtime fuses."""
+"""Matrix multiplications, convolutions and activations that ONNX Runtime fuses, and operators that were tried out
+in its domain before the standard had them.
+"""
 
 from __future__ import annotations
 

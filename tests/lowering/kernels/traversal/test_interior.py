@@ -12,7 +12,7 @@ from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.cpu.traversal.vector_loop import constant_of
 from lowering.kernels.schedule_cpu import schedule
-from relax_dialect.interpolation import surrounded
+from relax_dialect.formulas import surrounded
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.kernels import kernel_of_program

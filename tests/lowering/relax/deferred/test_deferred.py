@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
 from lowering.parsing import parse_module
-from lowering.relax.deferred.defer_unknown_types import Options
+from lowering.relax.deferred.options import Options
 from lowering.relax.deferred.runtime import DeferredFunction
 from tests.support.programs import MODES, Tolerance, run_everywhere, runner
 from tir_dialect.target import Target

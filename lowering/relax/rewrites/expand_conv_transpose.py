@@ -1,9 +1,8 @@
-"""`expand-conv-transpose`: transposed convolutions become convolutions; `expand-recurrent-layers`: what recurrent
-layers make of their weights stands where it can be folded.
+"""`expand-conv-transpose`: transposed convolutions become convolutions, whose filters make the positions between.
 
 Transposed convolutions to few filters become a product for each element of the kernel, and sums of shifted products. As
-a convolution such filters would leave lanes of a vector empty, and multiply by zeros where the kernel is no multiple of
-the stride. The products of all positions of the data have neither; each index of the result adds a few of them.
+a convolution such filters would leave lanes of a vector empty, and multiply by zeros where the kernel is no multiple
+of the stride. The products of all positions of the data have neither; each index of the result adds a few of them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from relax_dialect.ops.joining import ConcatOp
 from relax_dialect.ops.layouts import spatial_letters
 from relax_dialect.ops.manipulation import FlipOp, PermuteDimsOp
 from relax_dialect.ops.rearranging import PadOp
-from relax_dialect.ops.recurrent import RecurrentLayerOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of
@@ -330,45 +328,3 @@ def _between(value: SSAValue, result: Sequence[Dim], axes: Sequence[_Axis]) -> l
         end = [axis.length + axis.first for _, axis in cut]
         made.append(StridedSliceOp(value, [number for number, _ in cut], begin, end, assume_inbound=True))
     return made
-
-
-class ExpandRecurrentLayersPass(Pass):
-    """Splits a recurrent layer into one matrix product for the inputs of all steps, and a recurrence.
-
-    Before:
-
-    ```mlir
-    %y, %h = relax.nn.rnn %x, %w, %r, %b, %lengths, %h0
-    ```
-
-    After:
-
-    ```mlir
-    %0 = relax.permute_dims %w2                   // %w2 : the weights of both directions as rows
-    %1 = relax.matmul %x2, %0
-    %2 = relax.add %1, %b2
-    %3 = relax.permute_dims %r axes = [0, 2, 1]
-    %y, %h = relax.nn.recurrence %2, %3, ...
-    ```
-
-    Layers with dimensions that have no names are left to `legalize-ops`, which does the same later. Idempotent.
-    """
-
-    name = "expand-recurrent-layers"
-    requires = ("relax.nn.rnn", "relax.nn.gru", "relax.nn.lstm", "relax.nn.recurrence")
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_graph_patterns(op, [ExpandRecurrentLayer()])
-
-
-class ExpandRecurrentLayer(RewritePattern):
-    """A layer is matrix products over the whole sequence, and the recurrence that is left of each direction."""
-
-    @op_rewrite_pattern
-    def match_and_rewrite(self, op: RecurrentLayerOp, rewriter: PatternRewriter) -> None:
-        # Brings tensor expressions with it, which few programs need here.
-        from lowering.relax_to_tir.recurrent import layer
-
-        values = layer(op, rewriter)
-        if values is not None:
-            rewriter.replace(op, [], values)
