@@ -176,24 +176,6 @@ def _emit_foreign_call(emitter: Emitter, op: ForeignCallOp) -> None:
         emitter.assign(op.result, call)
 
 
-CONTROL_RULES: dict[type[Operation], Rule] = {
-    ForOp: _emit_for,
-    WhileOp: _emit_while,
-    ConditionOp: _emit_condition,
-    IfOp: _emit_if,
-    YieldOp: _emit_yield,
-    BlockOp: _emit_block,
-    InitOp: _emit_init,
-    ReadsOp: _emit_declaration,
-    WritesOp: _emit_declaration,
-    AssertOp: _emit_assert,
-    CallOp: _emit_call,
-    CallExternOp: _emit_foreign_call,
-    CallPackedOp: _emit_foreign_call,
-}
-"""How to write the ops of this file."""
-
-
 def _emit_memory_at(emitter: Emitter, op: MemoryAtOp) -> None:
     shape, strides = (f"[{', '.join(map(emitter.dim, dims))}]" for dims in (op.view_type.shape, op.view_type.strides))
     dtype = emitter.constant(numpy_type(op.view_type.element_type))
@@ -218,16 +200,6 @@ def _emit_text(emitter: Emitter, op: TextAddressOp) -> None:
 def _emit_call_boxed(emitter: Emitter, op: CallBoxedOp) -> None:
     function = emitter.constant(emitter.foreign(op), "f")
     emitter.line(f"{function}({emitter.name(op.values)}, {op.count})")
-
-
-RAW_MEMORY_RULES: dict[type[Operation], Rule] = {
-    MemoryAtOp: _emit_memory_at,
-    AddressOfOp: _emit_address_of,
-    MisalignmentOp: _emit_misalignment,
-    TextAddressOp: _emit_text,
-    CallBoxedOp: _emit_call_boxed,
-}
-"""How to write the ops of this file."""
 
 
 def _emit_alloc(emitter: Emitter, op: AllocBufferOp) -> None:
@@ -322,7 +294,20 @@ def _tuple(parts: Sequence[str]) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
-MEMORY_RULES: dict[type[Operation], Rule] = {
+STATEMENT_RULES: dict[type[Operation], Rule] = {
+    ForOp: _emit_for,
+    WhileOp: _emit_while,
+    ConditionOp: _emit_condition,
+    IfOp: _emit_if,
+    YieldOp: _emit_yield,
+    BlockOp: _emit_block,
+    InitOp: _emit_init,
+    ReadsOp: _emit_declaration,
+    WritesOp: _emit_declaration,
+    AssertOp: _emit_assert,
+    CallOp: _emit_call,
+    CallExternOp: _emit_foreign_call,
+    CallPackedOp: _emit_foreign_call,
     AllocBufferOp: _emit_alloc,
     MatchBufferOp: _emit_view,
     FlattenOp: _emit_flatten,
@@ -330,5 +315,10 @@ MEMORY_RULES: dict[type[Operation], Rule] = {
     LoadOp: _emit_load,
     StoreOp: _emit_store,
     PrefetchOp: _emit_prefetch,
+    MemoryAtOp: _emit_memory_at,
+    AddressOfOp: _emit_address_of,
+    MisalignmentOp: _emit_misalignment,
+    TextAddressOp: _emit_text,
+    CallBoxedOp: _emit_call_boxed,
 }
-"""How to write the ops of this file."""
+"""How to write statements."""

@@ -20,7 +20,7 @@ from tir_dialect.analysis.dims import layout_symbols
 from tir_dialect.analysis.structure import written_buffers
 from tir_dialect.dims import DimLike, MatchError, match
 from tir_dialect.interpreter.boxed import call_boxed
-from tir_dialect.interpreter.emit_statements import CONTROL_RULES, MEMORY_RULES, RAW_MEMORY_RULES
+from tir_dialect.interpreter.emit_statements import STATEMENT_RULES
 from tir_dialect.interpreter.emit_values import SCALAR_RULES, VECTOR_RULES, emit_elementwise
 from tir_dialect.interpreter.emitter import Emitter, Rule
 from tir_dialect.interpreter.errors import UnsupportedOpError
@@ -174,9 +174,7 @@ def _describe(func: PrimFuncOp, index: int) -> str:
 
 
 _RULES: dict[type[Operation], Rule] = {
-    **CONTROL_RULES,
-    **MEMORY_RULES,
-    **RAW_MEMORY_RULES,
+    **STATEMENT_RULES,
     **SCALAR_RULES,
     **VECTOR_RULES,
 }
