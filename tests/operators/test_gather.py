@@ -28,6 +28,17 @@ PROGRAMS = Programs(
             "%x: !relax.tensor<[n], bf16>, %i: !relax.tensor<[k], i64>, %u: !relax.tensor<[k], bf16>",
             f'{SCATTER} reduction = "add"',
         ),
+        **{
+            f"scatter_i1_{name}": (
+                "%x: !relax.tensor<[n], i1>, %i: !relax.tensor<[k], i64>, %u: !relax.tensor<[k], i1>",
+                f'{SCATTER} reduction = "{name}"',
+            )
+            for name in REDUCTIONS
+        },
+        "put_i1": (
+            "%x: !relax.tensor<[n], i1>, %i: !relax.tensor<[k], i64>, %u: !relax.tensor<[k], i1>",
+            "relax.index_put %x, %u, %i accumulate",
+        ),
         "scatter_i32": (
             "%x: !relax.tensor<[n], i32>, %i: !relax.tensor<[k], i32>, %u: !relax.tensor<[k], i32>",
             f'{SCATTER} reduction = "max"',
@@ -116,6 +127,13 @@ def test_scatter_along_other_axes_and_in_other_dtypes():
     z, k = random("i32", 6), indices("i32", 6, 20)
     v = random("i32", 20, seed=3)
     PROGRAMS.check("scatter_i32", [z, k, v], _scatter(z, lambda at: k[at], v, np.maximum))
+
+
+def test_truth_values_are_combined_as_numpy_does():
+    x, i, u = random("i1", 12), indices("i64", 12, 20), random("i1", 20, seed=3)
+    for name, combine in REDUCTIONS.items():
+        PROGRAMS.check(f"scatter_i1_{name}", [x, i, u], _scatter(x, lambda at: i[at], u, combine))
+    PROGRAMS.check("put_i1", [x, i, u], _scatter(x, lambda at: i[at], u, np.logical_or))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (4, 7), (7, 4)])
