@@ -24,6 +24,7 @@ from relax_dialect.ops.gather import (
 from relax_dialect.ops.indexing import slice_index
 from tir_dialect import te
 from tir_dialect.dims import Dim, broadcast, constant
+from tir_dialect.dtypes import is_bool
 
 _COMBINE: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     "update": lambda old, new: new,
@@ -32,6 +33,15 @@ _COMBINE: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     "max": te.maximum,
     "min": te.minimum,
 }
+
+_COMBINE_TRUTH: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
+    "update": lambda old, new: new,
+    "add": te.logical_or,
+    "mul": te.logical_and,
+    "max": te.logical_or,
+    "min": te.logical_and,
+}
+"""As NumPy does with truth values."""
 
 
 @legalizes(GatherElementsOp)
@@ -119,7 +129,7 @@ def scattered(
 
     Those that differ in the `ordered` axes may meet in one place and are made one by one.
     """
-    combine = _COMBINE[reduction]
+    combine = (_COMBINE_TRUTH if is_bool(x.dtype) else _COMBINE)[reduction]
 
     def scatter(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         (y,) = outs

@@ -19,7 +19,8 @@ from relax_dialect.interpreter import run
 from relax_dialect.ops.structure import FuncOp
 from tests.operators.erasure import erase
 from tests.operators.sharding import check_sharded
-from tests.support.programs import MODES, Tolerance, as_arguments, as_plain, assert_same, run_with_copies
+from tests.support.programs import EVERY, MODES, Tolerance, as_arguments, as_plain, assert_same, run_with_copies
+from tests.support.sweeps import lesser_machines
 from vm_dialect import VirtualMachine
 
 DTYPES: Mapping[str, Any] = {
@@ -72,7 +73,7 @@ def function(name: str, params: str, body: str) -> str:
 
 
 Runners: TypeAlias = Mapping[str, Callable[[str], Callable[..., object]]]
-"""For each mode, what gives a function by name."""
+"""For each mode, and native code for each machine, what gives a function by name."""
 
 
 class Knowledge:
@@ -128,6 +129,8 @@ class Programs:
     def _build(self, module: ModuleOp) -> Runners:
         verify_module(module)
         machines = {mode: VirtualMachine(build(module, mode=mode)) for mode in MODES if mode != "interpret"}
+        for lesser in lesser_machines(str(module), EVERY):
+            machines[f"native for {lesser}"] = VirtualMachine(build(module, target=lesser))
 
         def interpreted(name: str) -> Callable[..., object]:
             return lambda *args: as_plain(run(module, name, args))
@@ -145,8 +148,8 @@ class Programs:
         runners = self._for_sizes_of(name, args) if Knowledge.level == "known" else self.runners
         if runners is None:
             return
-        for mode in MODES:
-            result, after = run_with_copies(runners[mode](name), args)
+        for mode, of_mode in runners.items():
+            result, after = run_with_copies(of_mode(name), args)
             chosen = tolerance or tolerance_of(expected)
             assert_same(result, expected, chosen, f"{name} {mode} {[getattr(arg, 'shape', arg) for arg in args]}")
             assert_same(after, tuple(args), Tolerance(0, 0), f"{name} {mode} changed its arguments")

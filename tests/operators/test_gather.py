@@ -28,6 +28,17 @@ PROGRAMS = Programs(
             "%x: !relax.tensor<[n], bf16>, %i: !relax.tensor<[k], i64>, %u: !relax.tensor<[k], bf16>",
             f'{SCATTER} reduction = "add"',
         ),
+        **{
+            f"scatter_i1_{name}": (
+                "%x: !relax.tensor<[n], i1>, %i: !relax.tensor<[k], i64>, %u: !relax.tensor<[k], i1>",
+                f'{SCATTER} reduction = "{name}"',
+            )
+            for name in REDUCTIONS
+        },
+        "put_i1": (
+            "%x: !relax.tensor<[n], i1>, %i: !relax.tensor<[k], i64>, %u: !relax.tensor<[k], i1>",
+            "relax.index_put %x, %u, %i accumulate",
+        ),
         "scatter_i32": (
             "%x: !relax.tensor<[n], i32>, %i: !relax.tensor<[k], i32>, %u: !relax.tensor<[k], i32>",
             f'{SCATTER} reduction = "max"',
@@ -118,6 +129,13 @@ def test_scatter_along_other_axes_and_in_other_dtypes():
     PROGRAMS.check("scatter_i32", [z, k, v], _scatter(z, lambda at: k[at], v, np.maximum))
 
 
+def test_truth_values_are_combined_as_numpy_does():
+    x, i, u = random("i1", 12), indices("i64", 12, 20), random("i1", 20, seed=3)
+    for name, combine in REDUCTIONS.items():
+        PROGRAMS.check(f"scatter_i1_{name}", [x, i, u], _scatter(x, lambda at: i[at], u, combine))
+    PROGRAMS.check("put_i1", [x, i, u], _scatter(x, lambda at: i[at], u, np.logical_or))
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (4, 7), (7, 4)])
 def test_scatter_nd(shape: tuple[int, int]):
     x, rows, columns = random("f32", *shape), indices("i64", shape[0], 9), indices("i64", shape[1], 9, seed=6)
@@ -172,3 +190,104 @@ def test_one_hot(size: int):
     PROGRAMS.check("one_hot_front", [y, 3], (np.arange(3).reshape(3, 1, 1) == y).astype(np.int8))
     z = random("i32", size, low=0, high=size)
     PROGRAMS.check("one_hot_dims", [z], np.where(np.arange(size)[:, None] == z, size + 1, -1))
+
+
+COLUMN = "%i: !relax.tensor<[k, 1], i64>"
+INDEX = "relax.index_tensor %x, %i, %j"
+ADVANCED_INDEXING_PROGRAMS = Programs(
+    {
+        "index": (
+            f"{MATRIX}, %i: !relax.tensor<[k, 1], i64>, %j: !relax.tensor<[l], i32>",
+            "relax.index_tensor %x, %i, %j",
+        ),
+        "index_rows": (f"{MATRIX}, %i: !relax.tensor<[k, l], i64>", "relax.index_tensor %x, %i"),
+        "index_unknown": (
+            f"{MATRIX}, %i: !relax.tensor<[k], i64>, %j: !relax.tensor<[l], i64>",
+            "relax.index_tensor %x, %i, %j",
+        ),
+        "put": (
+            f"{MATRIX}, %v: !relax.tensor<[k, l], f32>, {COLUMN}, %j: !relax.tensor<[l], i32>",
+            "relax.index_put %x, %v, %i, %j",
+        ),
+        "add": (
+            f"{MATRIX}, %v: !relax.tensor<[m], f32>, %i: !relax.tensor<[k], i64>",
+            "relax.index_put %x, %v, %i accumulate",
+        ),
+        "add_bf16": (
+            "%x: !relax.tensor<[n], bf16>, %v: !relax.tensor<[], bf16>, %i: !relax.tensor<[k], i64>",
+            "relax.index_put %x, %v, %i accumulate",
+        ),
+        "scatter": (
+            f"{MATRIX}, %s: !relax.tensor<[2, m], f32>, %at: !relax.prim<i64, k>",
+            "relax.slice_scatter %x, %s start = k end = k + 2",
+        ),
+        "scatter_steps": (
+            f"{MATRIX}, %s: !relax.tensor<[n, _], f32>",
+            "relax.slice_scatter %x, %s start = 1 end = m step = 2 axis = 1",
+        ),
+        "scatter_end": (
+            f"{MATRIX}, %s: !relax.tensor<[n, _], f32>",
+            "relax.slice_scatter %x, %s start = -2 end = 9223372036854775807 axis = -1",
+        ),
+    }
+)
+
+
+def _indices(length: int, *shape: int, seed: int = 1, dtype: str = "i64") -> np.ndarray:
+    return random(dtype, *shape, seed=seed, low=-length, high=length - 1)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 7), (7, 4)])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_index(shape: tuple[int, int], count: int):
+    x = random("f32", *shape)
+    rows, columns = _indices(shape[0], count, 1), _indices(shape[1], 5, seed=2, dtype="i32")
+    ADVANCED_INDEXING_PROGRAMS.check("index", [x, rows, columns], x[rows, columns])
+    ADVANCED_INDEXING_PROGRAMS.check("index_rows", [x, _indices(shape[0], count, 2)], x[_indices(shape[0], count, 2)])
+    one = _indices(shape[1], 1, seed=3)
+    ADVANCED_INDEXING_PROGRAMS.check("index_unknown", [x, rows[:, 0].copy(), one], x[rows[:, 0], one])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 7), (7, 4)])
+@pytest.mark.parametrize("count", [0, 1, 9])
+def test_put(shape: tuple[int, int], count: int):
+    x, rows, columns = random("f32", *shape), _indices(shape[0], count, 1), _indices(shape[1], 5, seed=2, dtype="i32")
+    values, expected = random("f32", count, 5, seed=3), x.copy()
+    for at in np.ndindex(count, 5):
+        expected[rows[at[0], 0], columns[at[1]]] = values[at]
+    ADVANCED_INDEXING_PROGRAMS.check("put", [x, values, rows, columns], expected)
+    row, expected = random("f32", shape[1], seed=4), x.copy()
+    for at in rows[:, 0]:
+        expected[at] += row
+    ADVANCED_INDEXING_PROGRAMS.check("add", [x, row, rows[:, 0].copy()], expected, Tolerance(1e-5, 1e-5))
+
+
+def test_many_small_additions_in_few_bits():
+    x, half = np.zeros(2, DTYPES["bf16"]), np.asarray(0.5, DTYPES["bf16"])
+    ADVANCED_INDEXING_PROGRAMS.check("add_bf16", [x, half, np.ones(600, np.int64)], np.array([0, 300], DTYPES["bf16"]))
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (3, 4), (5, 3)])
+def test_slice_scatter(shape: tuple[int, int]):
+    x = random("f32", *shape)
+    for at in range(shape[0] - 1):
+        source, expected = random("f32", 2, shape[1], seed=1), x.copy()
+        expected[at : at + 2] = source
+        ADVANCED_INDEXING_PROGRAMS.check("scatter", [x, source, at], expected)
+    for name, cut in (("scatter_steps", slice(1, None, 2)), ("scatter_end", slice(-2, None))):
+        expected = x.copy()
+        source = random("f32", *expected[:, cut].shape, seed=2)
+        expected[:, cut] = source
+        ADVANCED_INDEXING_PROGRAMS.check(name, [x, source], expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_does_not_fit(mode: str):
+    runner = ADVANCED_INDEXING_PROGRAMS.runners[mode]
+    with pytest.raises(ValueError, match="a source of the slice's shape"):
+        runner("scatter")(random("f32", 3, 2), random("f32", 2, 2), 2)
+    with pytest.raises(ValueError, match="dimensions with elements to index"):
+        runner("index_rows")(random("f32", 0, 2), np.zeros((1, 1), np.int64))
+    x, wild = random("f32", 3, 2), np.array([[99]])
+    np.testing.assert_array_equal(np.asarray(runner("index_rows")(x, wild)), x[None, None, -1])
+    np.testing.assert_array_equal(np.asarray(runner("add")(x, x[0], wild[0])), x)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.operators.support import Programs, random
-from tests.support.programs import MODES
+from tests.operators.support import MODES, Programs, random
 
 LAYOUT = "relax.layout_transform %x source = {} target = {}"
 IMAGE = "%x: !relax.tensor<[n, c, h, w], f32>"
@@ -96,3 +95,131 @@ def test_multinomial_of_rows_that_do_not_exist(mode: str):
     np.testing.assert_array_equal(np.asarray(sample(probabilities, uniform, rows)), [[0], [1], [1]])
     with pytest.raises(ValueError, match="a row of probabilities for each number"):
         sample(probabilities[:0], uniform, rows)
+
+
+MATRIX = "%x: !relax.tensor<[n, m], f32>"
+NUMPY_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+ROWS = "0, 0, 1, 0, 9, 2"
+ROW_DTYPES = ("i8", "f16", "f32", "i64")
+PADDING_PROGRAMS = Programs(
+    {
+        **{name: (MATRIX, f'relax.nn.pad %x pad_width = [1, 2, 0, 3] mode = "{name}"') for name in NUMPY_MODES},
+        "value": (MATRIX, "relax.nn.pad %x pad_width = [0, 0, 1, 1] pad_value = -2.5"),
+        "value_i8": ("%x: !relax.tensor<[n], i8>", "relax.nn.pad %x pad_width = [2, 1] pad_value = 7.0"),
+        "value_bf16": ("%x: !relax.tensor<[n], bf16>", "relax.nn.pad %x pad_width = [2, 1]"),
+        "value_i1": ("%x: !relax.tensor<[n], i1>", "relax.nn.pad %x pad_width = [2, 1] pad_value = 0.5"),
+        **{
+            f"rows_{dtype}": (f"%x: !relax.tensor<[2, n, m], {dtype}>", f"relax.nn.pad %x pad_width = [{ROWS}]")
+            for dtype in ROW_DTYPES
+        },
+        "cut": (MATRIX, "relax.nn.pad %x pad_width = [-1, 2, 1, -2]"),
+        **{
+            f"cut_{name}": (MATRIX, f'relax.nn.pad %x pad_width = [-1, 4, 3, -2] mode = "{name}"')
+            for name in NUMPY_MODES
+        },
+        "ranked": ("%x: !relax.tensor<[_, _], f32>", "relax.nn.pad %x pad_width = [0, 1, 1, 0]"),
+    }
+)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 5), (7, 4)])
+@pytest.mark.parametrize("name", NUMPY_MODES)
+def test_mode(name: str, shape: tuple[int, int]):
+    x = random("f32", *shape)
+    PADDING_PROGRAMS.check(name, [x], np.pad(x, ((1, 2), (0, 3)), NUMPY_MODES[name]))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (4, 7)])
+def test_value(shape: tuple[int, int]):
+    x = random("f32", *shape)
+    PADDING_PROGRAMS.check("value", [x], np.pad(x, ((0, 0), (1, 1)), constant_values=-2.5))
+    PADDING_PROGRAMS.check("constant", [x], np.pad(x, ((1, 2), (0, 3))))
+    PADDING_PROGRAMS.check("ranked", [x], np.pad(x, ((0, 1), (1, 0))))
+    if shape[0] >= 1 and shape[1] >= 1:
+        expected = np.pad(x, ((0, 2), (1, 0)))[1:, : shape[1] - 1]
+        PADDING_PROGRAMS.check("cut", [x], np.ascontiguousarray(expected))
+    y, z = random("i8", shape[0]), random("bf16", shape[0])
+    PADDING_PROGRAMS.check("value_i8", [y], np.pad(y, (2, 1), constant_values=7))
+    PADDING_PROGRAMS.check("value_bf16", [z], np.pad(z.astype(np.float32), (2, 1)).astype(z.dtype))
+
+
+@pytest.mark.parametrize("name", NUMPY_MODES)
+@pytest.mark.parametrize("shape", [(2, 3), (5, 4), (3, 9)])
+def test_what_is_cut_is_not_repeated(name: str, shape: tuple[int, int]):
+    x = random("f32", *shape)
+    expected = np.pad(x[1:, : shape[1] - 2], ((0, 4), (3, 0)), NUMPY_MODES[name])
+    PADDING_PROGRAMS.check(f"cut_{name}", [x], expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_left_to_repeat(mode: str):
+    for name in ("cut_reflect", "cut_replicate", "cut_circular"):
+        with pytest.raises(ValueError, match="an element to repeat"):
+            PADDING_PROGRAMS.runners[mode](name)(random("f32", 2, 2))
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 7, 8, 17, 32, 45])
+def test_rows_of_every_length(width: int):
+    """Shorter than a vector, as long as one, and longer, of elements of every size."""
+    for dtype in ROW_DTYPES:
+        x = random(dtype, 2, 3, width)
+        PADDING_PROGRAMS.check(f"rows_{dtype}", [x], np.pad(x, ((0, 0), (1, 0), (9, 2))))
+    y = random("i1", width)
+    PADDING_PROGRAMS.check("value_i1", [y], np.pad(y, (2, 1), constant_values=True))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sizes_that_cannot_be(mode: str):
+    for name in ("reflect", "replicate", "circular"):
+        with pytest.raises(ValueError, match="an element to repeat"):
+            PADDING_PROGRAMS.runners[mode](name)(random("f32", 0, 2))
+    with pytest.raises(ValueError, match="a dimension that does not become negative"):
+        PADDING_PROGRAMS.runners[mode]("cut")(random("f32", 1, 0))
+
+
+MAP = "relax.map_indices %x index_map = affine_map<{}>{}"
+INDEX_MAPS_MATRIX = "%x: !relax.tensor<[n, m], {}>"
+INDEX_MAPS_PROGRAMS = Programs(
+    {
+        "swap": (INDEX_MAPS_MATRIX.format("f32"), MAP.format("(d0, d1) -> (d1, d0)", "")),
+        "blocks": (
+            INDEX_MAPS_MATRIX.format("f32"),
+            MAP.format("(d0, d1) -> (d1 floordiv 4, d0 ceildiv 1, d1 mod 4)", " pad_value = 2.5"),
+        ),
+        "digits": (
+            "%x: !relax.tensor<[n], i32>",
+            MAP.format("(d0) -> (d0 mod 2, d0 floordiv 6, (d0 floordiv 2) mod 3)", " pad_value = -1.0"),
+        ),
+        "flat": ("%x: !relax.tensor<[n, 3, 5], f16>", MAP.format("(d0, d1, d2) -> (d0 * 15 + d1 * 5 + d2)", "")),
+        "spread": ("%x: !relax.tensor<[n], ui8>", MAP.format("(d0) -> (d0 * 3 + 1)", "")),
+        "rank_0": ("%x: !relax.tensor<[], f32>", MAP.format("() -> ()", "")),
+    }
+)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (3, 8), (2, 5)])
+def test_matrices(shape: tuple[int, int]):
+    x = random("f32", *shape)
+    INDEX_MAPS_PROGRAMS.check("swap", [x], x.T.copy())
+    n, m = shape
+    padded = np.full((n, -(-m // 4) * 4), 2.5, np.float32)
+    padded[:, :m] = x
+    INDEX_MAPS_PROGRAMS.check("blocks", [x], padded.reshape(n, padded.shape[1] // 4, 4).transpose(1, 0, 2).copy())
+
+
+@pytest.mark.parametrize("length", [1, 6, 14])
+def test_vectors(length: int):
+    x = random("i32", length)
+    padded = np.full(-(-length // 6) * 6, -1, np.int32)
+    padded[:length] = x
+    INDEX_MAPS_PROGRAMS.check("digits", [x], padded.reshape(-1, 3, 2).transpose(2, 0, 1).copy())
+    y = random("f16", length, 3, 5)
+    INDEX_MAPS_PROGRAMS.check("flat", [y], y.reshape(-1))
+    z = random("ui8", length)
+    spread = np.zeros(3 * length - 1, np.uint8)
+    spread[1::3] = z
+    INDEX_MAPS_PROGRAMS.check("spread", [z], spread)
+
+
+def test_scalar():
+    INDEX_MAPS_PROGRAMS.check("rank_0", [random("f32")], random("f32"))

@@ -15,9 +15,13 @@ from lowering.context import make_context
 from lowering.parsing import parse_module
 from lowering.registry import pass_factories
 from lowering.verify.module import verify_module
+from tests.support.sweeps import lesser_machines
 from vm_dialect.tensors import from_numpy, to_numpy
 
 MODES = ("interpret", "bytecode", "native")
+
+EVERY = 8
+"""A quick run runs native code of one program in so many as on each of `LESSER` machines."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,10 @@ IDENTICAL = Tolerance(-1, -1)
 """Even -0 differs from 0; all NaN are one."""
 
 
-def runner(module: ModuleOp, entry: str, mode: str) -> Callable[..., object]:
+def runner(module: ModuleOp, entry: str, mode: str, target: str | None = None) -> Callable[..., object]:
     """The function `entry` of a module, in one of `MODES`; it takes and gives NumPy arrays and plain values.
 
-    The module is left as it is.
+    The module is left as it is. Code is for this machine, or for another one that this machine can be taken for.
     """
     if mode == "interpret":
         from relax_dialect.interpreter import run
@@ -45,7 +49,7 @@ def runner(module: ModuleOp, entry: str, mode: str) -> Callable[..., object]:
     from lowering import build
     from vm_dialect import VirtualMachine
 
-    function = VirtualMachine(build(module.clone(), mode=mode))[entry]
+    function = VirtualMachine(build(module.clone(), mode=mode, target=target))[entry]
     return lambda *args: as_plain(function(*as_arguments(args)))
 
 
@@ -54,7 +58,8 @@ def run_everywhere(
 ) -> object:
     """Runs `entry` in all `MODES`, each with its own copies of the arguments, and gives the interpreter's result.
 
-    Fails if the results differ, or if what was done to the arguments differs.
+    Fails if the results differ, or if what was done to the arguments differs. Native code of some programs also runs as
+    on machines with fewer instructions (`lesser_machines`).
     """
     module = parse_module(program) if isinstance(program, str) else program
     verify_module(module)
@@ -62,6 +67,9 @@ def run_everywhere(
     reference = outcomes["interpret"]
     for mode in MODES[1:]:
         assert_same(outcomes[mode], reference, tolerance, mode)
+    for machine in lesser_machines(str(module), EVERY):
+        made = run_with_copies(runner(module, entry, "native", machine), args)
+        assert_same(made, reference, tolerance, f"native for {machine}")
     return reference[0]
 
 

@@ -3,10 +3,15 @@
 `make test-all` sees all pairs, and has the profile `thorough` for the rest.
 """
 
+import os
+import platform
 from collections.abc import Iterable, Sequence
+from zlib import crc32
 
 import pytest
 from hypothesis import Phase, settings
+
+from tir_dialect.target import HOST_VARIABLE
 
 QUICK, THOROUGH = 30, 300
 """Examples of a property test that names no number, by profile."""
@@ -17,9 +22,26 @@ def examples(count: int) -> settings:
 
     A failing one is not made smaller.
     """
+    return settings(max_examples=count * _thoroughness(), phases=(Phase.explicit, Phase.reuse, Phase.generate))
+
+
+def _thoroughness() -> int:
     default = settings.default
-    factor = 1 if default is None else max(1, default.max_examples // QUICK)
-    return settings(max_examples=count * factor, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+    return 1 if default is None else max(1, default.max_examples // QUICK)
+
+
+LESSER = ("x86-64-v3", "x86-64")
+"""Machines whose code one with AVX-512 runs: with AVX2, and with SSE2, which has no multiply-adds."""
+
+
+def lesser_machines(program: str, every: int) -> tuple[str, ...]:
+    """Machines with fewer instructions whose native code is to compute the same: for one program in `every` each, in a
+    thorough run for ten times as many. By the text, so that it is the same ones each time.
+    """
+    if platform.machine() != "x86_64" or HOST_VARIABLE in os.environ:
+        return ()
+    place = crc32(program.encode())
+    return tuple(each for turn, each in enumerate(LESSER) if (place + turn) % every < _thoroughness())
 
 
 def turns(names: Iterable[str], machines: Sequence[str], every: int | None = None) -> list[tuple[str, str, bool]]:

@@ -67,7 +67,22 @@ def binary(node: Node) -> Result:
 @converts("aten.max.other", "aten.min.other")
 def extreme(node: Node) -> Result:
     """The greater or lesser of both."""
-    return (op.maximum if node.name == "max" else op.minimum)(*operands(node))
+    return (greater_of if node.name == "max" else lesser_of)(*operands(node))
+
+
+def greater_of(x: Expr, y: Expr) -> Expr:
+    """The maximum; of truth values, whether one is true."""
+    return op.logical_or(x, y) if x.dtype == i1 else op.maximum(x, y)
+
+
+def lesser_of(x: Expr, y: Expr) -> Expr:
+    """The minimum; of truth values, whether both are true."""
+    return op.logical_and(x, y) if x.dtype == i1 else op.minimum(x, y)
+
+
+def ordered(x: Expr) -> Expr:
+    """Numbers in the order of some elements: 0 and 1 for truth values."""
+    return op.astype(x, "ui8") if x.dtype == i1 else x
 
 
 @converts(*overloads("add", "sub", "rsub", "subtract"))
@@ -97,7 +112,8 @@ _COMPARISONS: dict[str, Function] = {
 @converts(*overloads(*_COMPARISONS))
 def compare(node: Node) -> Result:
     """Comparisons in the dtype that both have in common."""
-    return _COMPARISONS[node.name](*operands(node))
+    x, y = operands(node)
+    return _COMPARISONS[node.name](ordered(x), ordered(y))
 
 
 _LOGIC: dict[str, tuple[Function, Function]] = {
@@ -216,7 +232,7 @@ def hypot(node: Node) -> Result:
 def extreme_number(node: Node) -> Result:
     """The greater or lesser of both; one that is no number does not count."""
     x, y = operands(node)
-    made = (op.maximum if node.name == "fmax" else op.minimum)(x, y)
+    made = (greater_of if node.name == "fmax" else lesser_of)(x, y)
     if not is_float(node.out_dtype()):
         return made
     return op.where(op.isnan(x), y, op.where(op.isnan(y), x, made))

@@ -41,6 +41,7 @@ def gather(node: Node) -> Result:
 
 
 @converts("aten.scatter.src", "aten.scatter.value", "aten.scatter.reduce", "aten.scatter.value_reduce")
+@scalar_as_vector
 def scatter(node: Node) -> Result:
     """Elements replaced, or combined with others, at places along an axis."""
     reduction = _REDUCTIONS[node.text("reduce")] if node.has("reduce") else "update"
@@ -48,12 +49,14 @@ def scatter(node: Node) -> Result:
 
 
 @converts("aten.scatter_add.default")
+@scalar_as_vector
 def scatter_add(node: Node) -> Result:
     """Elements added at places along an axis."""
     return _scatter(node, node.tensor("self"), "add")
 
 
 @converts("aten.scatter_reduce.two")
+@scalar_as_vector
 def scatter_reduce(node: Node) -> Result:
     """Elements combined with others at indices along an axis."""
     return _combined(node, indices(node, "index", node.axis()), _source(node))
@@ -88,6 +91,8 @@ def _combined(node: Node, index: Expr, source: Expr) -> Expr:
 
 def _neutral(dtype: Attribute, reduction: str) -> float:
     """What changes nothing in a reduction."""
+    if is_bool(dtype):
+        return reduction in ("mul", "min")
     if reduction in ("add", "mul"):
         return float(reduction == "mul")
     if is_float(dtype):
@@ -122,7 +127,7 @@ def index_slices(node: Node) -> Result:
         dims[axis] = node.shape("index")[0]
         source = op.full(dims, node.tensor("value", dtype))
     if node.value("alpha") not in (None, 1):
-        source = op.multiply(source, node.tensor("alpha", dtype))
+        source = (op.logical_and if is_bool(dtype) else op.multiply)(source, node.tensor("alpha", dtype))
     order = [axis, *(each for each in range(node.rank()) if each != axis)]
     x, source = op.permute_dims(node.tensor("self"), order), op.permute_dims(source, order)
     extents, from_back = [node.shape()[axis]], node.name == "index_fill"

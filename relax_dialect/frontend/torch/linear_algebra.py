@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import i1, i32
 from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
@@ -130,7 +130,8 @@ def _distances(node: Node, x: Expr, y: Expr) -> Expr:
 @converts("aten.outer.default", "aten.ger.default")
 def outer(node: Node) -> Result:
     """The products of all elements of two vectors."""
-    return op.outer(node.tensor("self", node.out_dtype()), node.tensor("vec2", node.out_dtype()))
+    x, y = node.tensor("self", node.out_dtype()), node.tensor("vec2", node.out_dtype())
+    return op.logical_and(op.expand_dims(x, [1]), y) if x.dtype == i1 else op.outer(x, y)
 
 
 @converts("aten.einsum.default")

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.binary import truth
+from relax_dialect.frontend.torch.binary import ordered, truth
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.frontend.torch.sorting import scalar_as_vector
@@ -54,16 +54,22 @@ def over(node: Node, function: Reduction, x: Expr) -> Expr:
 @converts("aten.max.default", "aten.min.default")
 def extreme(node: Node) -> Result:
     """The greatest or least of all elements."""
-    return over(node, op.max if node.name == "max" else op.min, node.tensor("self"))
+    return _extreme(node, op.max if node.name == "max" else op.min)
+
+
+def _extreme(node: Node, function: Reduction) -> Expr:
+    made = over(node, function, ordered(node.tensor("self")))
+    return truth(node, made) if is_bool(node.out_dtype()) else made
 
 
 @converts("aten.max.dim", "aten.min.dim")
 @scalar_as_vector
 def extreme_and_index(node: Node) -> Result:
     """The greatest or least elements along an axis, and where they are."""
-    x, axis, keep = node.tensor("self"), node.axis(), node.flag("keepdim")
+    axis, keep = node.axis(), node.flag("keepdim")
     values, positions = (op.max, op.argmax) if node.name == "max" else (op.min, op.argmin)
-    return over(node, values, x), positions(x, axis, keepdims=keep) if node.wants(1) else None
+    where = positions(ordered(node.tensor("self")), axis, keepdims=keep) if node.wants(1) else None
+    return _extreme(node, values), where
 
 
 @converts(

@@ -17,13 +17,15 @@ from tir_dialect.dtypes import is_float
 
 
 def scalar_as_vector(converter: Converter) -> Converter:
-    """A converter along an axis, for which a scalar is a vector of one element, and so is a source that is one."""
+    """A converter along an axis, for which scalars are vectors of one element: the tensor, a source, an index."""
 
     @wraps(converter)
     def convert(node: Node) -> Result:
         if node.rank():
             return converter(node)
-        scalars = [name for name in ("self", "source", "src") if name in node.arguments and not node.rank(name)]
+        scalars = [
+            name for name in ("self", "source", "src", "index") if name in node.arguments and not node.rank(name)
+        ]
         vectors = {name: op.reshape(node.tensor(name), [1]) for name in scalars}
         made = converter(replace(node, arguments={**node.arguments, **vectors}))
         if made is None or isinstance(made, Expr):

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import i1
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.binary import greater_of, lesser_of
 from relax_dialect.frontend.torch.dtypes import promoted
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
@@ -62,7 +63,7 @@ def whole(node: Node) -> Result:
     x = node.tensor("self")
     if node.name in ("sign", "sgn"):
         if not is_float(node.dtype()):
-            return op.sign(x)
+            return x if is_bool(node.dtype()) else op.sign(x)
         zero, one = node.like(0, x), node.like(1, x)
         return op.where(op.greater(x, zero), one, op.where(op.less(x, zero), op.negative(one), zero))
     return _WHOLE[node.operator](x) if is_float(node.dtype()) else x
@@ -212,14 +213,14 @@ def clamp(node: Node) -> Result:
     x = node.tensor("self", dtype)
     if isinstance(low, int | float) and isinstance(high, int | float) and low <= high:
         return op.clip(x, low, high)
-    return _bounded(node, x, ("min", op.maximum), ("max", op.minimum))
+    return _bounded(node, x, ("min", greater_of), ("max", lesser_of))
 
 
 @converts("aten.clamp_min.default", "aten.clamp_min.Tensor", "aten.clamp_max.default", "aten.clamp_max.Tensor")
 def clamp_one(node: Node) -> Result:
     """Elements no smaller, or no larger, than given ones."""
     x = node.tensor("self", node.out_dtype())
-    return _bounded(node, x, ("min", op.maximum), ("max", op.minimum))
+    return _bounded(node, x, ("min", greater_of), ("max", lesser_of))
 
 
 def _bounded(node: Node, x: Expr, *bounds: tuple[str, Callable[[Expr, Any], Expr]]) -> Expr:

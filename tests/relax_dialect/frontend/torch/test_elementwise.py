@@ -18,6 +18,7 @@ torch.manual_seed(0)
 X, Y = torch.randn(2, 3, 4), torch.randn(3, 4)
 INTS = torch.arange(-6, 6).reshape(3, 4)
 MASK = X > 0
+PLACES = torch.tensor([2, 0, 2])
 POSITIVE = X.abs() + 0.1
 BYTES = torch.randint(0, 200, (3, 4), dtype=torch.uint8)
 Tensor = torch.Tensor
@@ -78,6 +79,20 @@ def comparisons(x: Tensor, y: Tensor, i: Tensor, b: Tensor) -> Any:
         *(torch.where(b, x, y), torch.where(b, x, 0.0), torch.where(b, 1, 2), x.masked_fill(b, 3.0)),
         *(x.clamp(-0.5, 0.5), x.clamp(min=0), x.clamp(max=0.3), torch.clamp(x, min=y), i.clamp(0, 2)),
         *(i.clamp(min=0.5), x.clamp_min(0.2), i.clamp_max(2), torch.clip(x, 0, 1)),
+    ]
+
+
+def truth_values(a: Tensor, b: Tensor) -> Any:
+    """In their order false is before true."""
+    return [
+        *(a < b, a <= b, a > b, a >= b, a >= 1, a > False, a < a.int(), torch.sign(a), torch.sgn(a)),
+        *(torch.max(a, b), torch.min(a, b), torch.fmax(a, b), torch.fmin(a, b), a.max(), a.min()),
+        *(*a.max(1), *a.min(0, keepdim=True), a.clamp_min(b), a.clamp_max(b)),
+        *(torch.outer(a[0], b[1]), torch.addr(a[:, :3], a[:, 0], b[0, :3])),
+        *(a.index_add(0, PLACES, b), a.index_add(0, PLACES, b, alpha=0), a.scatter_add(0, PLACES[:, None], b)),
+        a.index_put((PLACES,), b, accumulate=True),
+        *(a.scatter_reduce(0, PLACES[:, None], b, how) for how in ("sum", "prod", "amax", "amin")),
+        *(a.scatter_reduce(0, PLACES[:, None], b, how, include_self=False) for how in ("amax", "amin")),
     ]
 
 
@@ -147,6 +162,7 @@ CASES = [
     (arithmetic, (X, Y, INTS)),
     (promotion, (X, INTS, BYTES, MASK)),
     (comparisons, (X, Y, INTS, MASK)),
+    (truth_values, (INTS % 2 == 0, INTS % 3 == 0)),
     (activations, (X, torch.rand(3))),
     (reductions, (X, INTS)),
     (conversions, (X, INTS, MASK)),
