@@ -44,6 +44,7 @@ WELL = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("case", "workers"), WELL)
 def test_all_ranks_end_well(case: str, workers: int):
     done = mpiexec(workers, "-m", "tests.mpi.checks", case)

@@ -20,7 +20,7 @@ from vm_dialect.tensors import from_numpy, to_numpy
 
 MODES = ("interpret", "bytecode", "native")
 
-EVERY = 8
+EVERY = 97
 """A quick run runs native code of one program in so many as on each of `LESSER` machines."""
 
 

@@ -15,6 +15,7 @@ from tests.lowering.tune.support import MAP, ONE, arrays, groups
 from tir_dialect.target import Target
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("text", "number"), [(ONE, 3), (MAP, 8)])
 def test_whatever_is_tried_gives_the_same_values(text: str, number: int):
     target = Target.host()
@@ -36,6 +37,7 @@ def test_candidates_depend_on_the_seed_only():
     assert first == again != other
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "facts",
     [

@@ -105,6 +105,7 @@ def test_a_routine_that_the_cache_has_lost_is_made_again(tmp_path: Path, lowered
     check(kernels, 96)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rows", [21, 13])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_function_without_a_module_has_the_code_itself(machine: str, rows: int):

@@ -162,7 +162,7 @@ def native(name: str, target: Target) -> Kernels:
     return compile_prim_funcs(ModuleOp([kernel(name).clone()]), target, cache=NO_CACHE)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:

@@ -109,6 +109,7 @@ def _bound(name: str, x: np.ndarray, weights: np.ndarray, bits: int) -> np.ndarr
     return 1e-6 * (sizes[0] @ sizes[1].T) + steps @ parts[1].sum(-1).T / 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "machine"), in_turn(GROUPS, MACHINES))
 def test_sums_are_near_those_of_decoded_weights(name: str, machine: str):
     """Between guard pages; rows in `f32`, and quantised to integers of so many bits."""

@@ -93,7 +93,7 @@ WAYS = ["constant static", "constant dynamic", "run-time dynamic", "run-time sta
 """What is known: the structure, the sizes."""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "way"), in_turn(CASES, WAYS, every=2))
 def test_structure(name: str, way: str):
     dynamic = way.endswith("dynamic")
