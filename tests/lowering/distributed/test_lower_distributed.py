@@ -206,3 +206,40 @@ def test_options():
     text = "relax.func @main(%x: !relax.object) -> !relax.object { relax.return %x }"
     with pytest.raises(ValueError, match="expected a number of workers for the axis x, got 0"):
         run_pipeline(parse_module(text), "lower-distributed{x=0}")
+
+
+def rows_of_extrema(width: int) -> np.ndarray:
+    """Rows with equal extrema in several tiles, both zeros, infinities and NaN, in the first tile or a later one."""
+    rows = [array(width, seed=seed) for seed in range(4)]
+    rows += [np.zeros(width, np.float32), np.where(np.arange(width) % 2, 0.0, -0.0).astype(np.float32)]
+    for place in range(width):
+        for special in (np.nan, np.inf, -np.inf):
+            row = array(width, seed=place)
+            row[place::2] = special
+            rows.append(row)
+    return np.stack(rows)
+
+
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("keepdims", ["", " keepdims"])
+def test_positions_of_extrema_along_the_axis_that_is_shared(op: str, keepdims: str):
+    """Workers exchange two numbers for each row; tiles may differ in size."""
+    for workers, width in ((2, 2), (2, 7), (3, 7), (4, 7), (3, 12), (4, 13)):
+        info = f"!relax.tensor<[n, {width}], f32, sharding<x = {workers}: S[1]>>"
+        text = f"""relax.func @main[%n](%x: {info}) -> !relax.tensor<{"[n, 1]" if keepdims else "[n]"}, i64> {{
+          %0 = relax.{op} %x axis = 1{keepdims}
+          relax.return %0
+        }}"""
+        lowered = check_sharded(text, [[rows_of_extrema(width)]])
+        assert str(lowered).count("relax.ccl.allgather") == 2
+
+
+@pytest.mark.parametrize(("workers", "extent"), [(2, "m"), (3, "4"), (2, "1")])
+def test_positions_along_an_axis_of_which_a_worker_may_have_nothing_are_refused(workers: int, extent: str):
+    info = f"!relax.tensor<[{extent}, n], f32, sharding<x = {workers}: S[0]>>"
+    text = f"""relax.func @main[%m, %n](%x: {info}, %y: !relax.tensor<[m, n], f32>) -> !relax.tensor<[n], i64> {{
+      %0 = relax.argmax %x axis = 0
+      relax.return %0
+    }}"""
+    with pytest.raises(InvalidModule, match="cannot be shared so along axis x"):
+        run_pipeline(parse_module(text), "lower-distributed")
