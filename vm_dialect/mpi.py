@@ -26,7 +26,7 @@ import numpy as np
 from mpi4py import MPI
 
 from vm_dialect.builtins import use_native_collectives
-from vm_dialect.shared_memory import LATE, MOST_WORKERS, REGION, Poll, SharedMemory, is_available
+from vm_dialect.shared_memory import MOST_WORKERS, REGION, TIMED_OUT, Poll, SharedMemory, is_available
 from vm_dialect.tensors import Array
 from vm_dialect.workers import ALONE, Call, dense, join, rows_of, rows_to_fill, tile_sizes, write_rows
 
@@ -115,7 +115,7 @@ class MPIGroup:
 
     def _settle(self, status: int, call: Call) -> None:
         """Raises the error for what has become of an exchange through shared memory."""
-        if status == LATE:
+        if status == TIMED_OUT:
             raise self._late(call)
         if status:
             self._disagree(call, compared=True)
@@ -135,7 +135,7 @@ class MPIGroup:
         All send something, if only nothing, to all: so each of them learns of one that is at something else.
         """
         if self.memory is not None:
-            self._settle(self.memory.meet(call), call)
+            self._settle(self.memory.barrier(call), call)
         comm, tag, others, statuses = self._direct, self._tag(call), self._others, self._statuses
         try:
             requests = [comm.Irecv(_buffer(received[other]), other, MPI.ANY_TAG) for other in others]

@@ -20,19 +20,19 @@ from vm_dialect.dtypes import ElementType
 from vm_dialect.tensors import Array, array_element
 from vm_dialect.workers import ALLGATHER, ALLREDUCE, Call
 
-ROOM = 1 << 15
-"""Bytes that a worker gives the others at a time; what is longer goes part by part."""
+CHUNK = 1 << 15
+"""Bytes that a worker gives the others at a time; what is longer goes chunk by chunk."""
 
 MOST_WORKERS = 8
-"""For how many a group has room."""
+"""For how many a group has space."""
 
-REGION = 128 + 2 * ROOM
+REGION = 128 + 2 * CHUNK
 """Bytes of memory that a worker of a group has."""
 
 SUMMED = ("f32", "f64", "f16", "bf16", "i32", "i64")
 """Element types that are added up."""
 
-DISAGREE, LATE = 1, 2
+DISAGREE, TIMED_OUT = 1, 2
 """What becomes of an exchange, beside 0."""
 
 _NEVER = -(1 << 62)
@@ -77,7 +77,7 @@ class _GroupState(ctypes.Structure):
         ("index", ctypes.c_int32),
         ("size", ctypes.c_int32),
         ("number", ctypes.c_int64),
-        ("room", ctypes.c_int64),
+        ("chunk", ctypes.c_int64),
         ("timeout", ctypes.c_int64),
         ("status", ctypes.c_int64),
         ("close", ctypes.c_int64),
@@ -100,7 +100,7 @@ class SharedMemory:
         """
         nanoseconds = 0 if timeout is None else max(1, int(1e9 * timeout))
         addresses = (*regions, *(0 for _ in range(MOST_WORKERS - len(regions))))
-        self._state = _GroupState(index, len(regions), 0, ROOM, nanoseconds, 0, 0 if moves else _NEVER, addresses)
+        self._state = _GroupState(index, len(regions), 0, CHUNK, nanoseconds, 0, 0 if moves else _NEVER, addresses)
         self._memory = memory
         self._digests: dict[Call, int] = {}
 
@@ -119,11 +119,11 @@ class SharedMemory:
         """Whether an all-reduce goes through here: two workers add up any sum, more only small ones."""
         element = array_element(x.dtype)
         known = element is not None and element.name in SUMMED and call.what == ALLREDUCE
-        return known and (self._state.size == 2 or x.nbytes <= ROOM)
+        return known and (self._state.size == 2 or x.nbytes <= CHUNK)
 
-    def meet(self, call: Call) -> int:
+    def barrier(self, call: Call) -> int:
         """All workers say that they are at a call."""
-        return _functions().meet(self.address, self._digest(call))
+        return _functions().barrier(self.address, self._digest(call))
 
     def sum(self, call: Call, x: Array, out: Array) -> int:
         """`out`, contiguous as `x` is, has the elements of all workers, added up."""
@@ -150,7 +150,7 @@ class _Functions:
         def function(name: str, *arguments: Any, result: Any = integer) -> Callable[..., Any]:
             return ctypes.CFUNCTYPE(result, *arguments)(addresses[f"relax_collectives_{name}"])
 
-        self.meet = function("meet", pointer, word)
+        self.barrier = function("barrier", pointer, word)
         self.sum = function("sum", pointer, word, ctypes.c_int32, integer, pointer, pointer)
         self.gather = function("gather", pointer, word, integer, integer, integer, pointer, pointer)
         self.set = function("set", pointer, integer, pointer, pointer, word, word, result=None)

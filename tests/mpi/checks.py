@@ -97,7 +97,7 @@ def collectives() -> None:
 
 
 def large() -> None:
-    """What does not fit into one message or room: sums, tiles of all, and a maximum that is NaN where a term is."""
+    """What does not fit into one message or chunk: sums, tiles of all, and a maximum that is NaN where a term is."""
     terms = [np.arange(40_001, dtype=np.float32) / (1 + rank) for rank in range(SIZE)]
     terms[-1][7] = np.nan
     whole = np.arange(3 * 25_001 * 2).reshape(3, 25_001, 2)

@@ -12,7 +12,7 @@ from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.runtime.collective.shared_memory import collectives_text
 from tir_dialect.target import Target
 from vm_dialect.dtypes import element_type
-from vm_dialect.shared_memory import DISAGREE, LATE, REGION, SUMMED, SharedMemory, is_available
+from vm_dialect.shared_memory import DISAGREE, REGION, SUMMED, TIMED_OUT, SharedMemory, is_available
 from vm_dialect.tensors import numpy_dtype
 from vm_dialect.workers import ALLGATHER, ALLREDUCE, Call
 
@@ -33,7 +33,7 @@ def test_sums(workers: int):
     rng = np.random.default_rng(0)
     for name in SUMMED:
         dtype = numpy_dtype(element_type(name))
-        # One after the other, so that the rooms are used in turn; up to and beyond what fits into one.
+        # One after the other, so that the buffers are used in turn; up to and beyond what fits into one.
         for size in (0, 1, 7, 1024, 1025, 40_000 if workers == 2 else 4000):
             terms = rng.uniform(-99, 99, (workers, size)).astype(dtype)
             wide = np.float32 if dtype.itemsize == 2 else dtype
@@ -78,7 +78,7 @@ def test_all_workers_learn_of_one_at_another_call():
 
 def test_a_worker_that_does_not_come():
     call = Call("nothing", np.dtype(np.float32), ())
-    assert together(2, lambda group, index: 0 if index else group.meet(call), timeout=0.05) == [LATE, 0]
+    assert together(2, lambda group, index: 0 if index else group.barrier(call), timeout=0.05) == [TIMED_OUT, 0]
 
 
 def test_code_for_other_machines():

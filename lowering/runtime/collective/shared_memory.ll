@@ -2,19 +2,19 @@
 ;
 ; Each worker has a region there that it alone writes: how many exchanges it has posted, the digests of the last two, and
 ; room for two terms. An exchange writes a term, its digest, and then its number; it ends when all others have posted this
-; number. They may be one exchange ahead, which uses the other room, but not two: they wait for this worker in between.
-; What is larger than the room is exchanged part by part. Of workers whose digests differ, all learn it in the same
+; number. They may be one exchange ahead, which uses the other chunk, but not two: they wait for this worker in between.
+; What is larger than the chunk is exchanged chunk by chunk. Of workers whose digests differ, all learn it in the same
 ; exchange. Terms are added in the order of the workers (sums.ll).
 ;
 ; Some systems have workers that wait for each other on one processor, while another one is idle. A worker that finds one
 ; before it on its own again and again, and that is to be moved, leaves the processor.
 ;
 ; Status: 0, or 1 if workers disagree, or 2 if others have not come in time. `vm_dialect/shared_memory.py` says what a
-; group is; regions are { i64 number, [2 x i64] digests, [2 x i64] processors } and two rooms from byte 128 on.
+; group is; regions are { i64 number, [2 x i64] digests, [2 x i64] processors } and two buffers from byte 128 on.
 
 %any = type { i32, i32, i64 }
 %dltensor = type { ptr, i64, i32, i32, ptr, ptr, i64 }
-; Index, size, number, room, nanoseconds to wait, status, in how many exchanges one after the other this worker was on the
+; Index, size, number, chunk, nanoseconds to wait, status, in how many exchanges one after the other this worker was on the
 ; processor of one before it, regions.
 %group = type { i32, i32, i64, i64, i64, i64, i64, [8 x ptr] }
 %named = type { ptr, i64, [48 x i8] }                     ; a group, and its name
@@ -122,18 +122,18 @@ fail:
 define internal ptr @term(ptr %group, i32 %worker) {
   %number.at = getelementptr inbounds %group, ptr %group, i64 0, i32 2
   %number = load i64, ptr %number.at
-  %room.at = getelementptr inbounds %group, ptr %group, i64 0, i32 3
-  %room = load i64, ptr %room.at
+  %chunk.at = getelementptr inbounds %group, ptr %group, i64 0, i32 3
+  %chunk = load i64, ptr %chunk.at
   %region.at = getelementptr inbounds %group, ptr %group, i64 0, i32 7, i32 %worker
   %region = load ptr, ptr %region.at
   %turn = and i64 %number, 1
-  %skipped = mul i64 %turn, %room
+  %skipped = mul i64 %turn, %chunk
   %offset = add i64 %skipped, 128
   %data = getelementptr inbounds i8, ptr %region, i64 %offset
   ret ptr %data
 }
 
-; One exchange of a term, which is no longer than the room.
+; One exchange of a term, which is no longer than the chunk.
 define internal i64 @exchange(ptr %group, i64 %digest, ptr %data, i64 %bytes) {
 entry:
   %index = load i32, ptr %group
@@ -238,7 +238,7 @@ define internal i64 @take_status(ptr %group) {
 }
 
 ; All workers say that they are at the same.
-define i64 @relax_collectives_meet(ptr %group, i64 %digest) {
+define i64 @relax_collectives_barrier(ptr %group, i64 %digest) {
   %status = call i64 @exchange(ptr %group, i64 %digest, ptr null, i64 0)
   ret i64 %status
 }
@@ -266,10 +266,10 @@ entry:
 start:
   %size.at = getelementptr inbounds %group, ptr %group, i64 0, i32 1
   %size = load i32, ptr %size.at
-  %room.at = getelementptr inbounds %group, ptr %group, i64 0, i32 3
-  %room = load i64, ptr %room.at
+  %chunk.at = getelementptr inbounds %group, ptr %group, i64 0, i32 3
+  %chunk = load i64, ptr %chunk.at
   %width = call i64 @width(i32 %kind)
-  %most = udiv i64 %room, %width
+  %most = udiv i64 %chunk, %width
   br label %part
 part:
   %begin = phi i64 [ 0, %start ], [ %end, %added ]
@@ -314,8 +314,8 @@ start:
   %index = load i32, ptr %group
   %size.at = getelementptr inbounds %group, ptr %group, i64 0, i32 1
   %size = load i32, ptr %size.at
-  %room.at = getelementptr inbounds %group, ptr %group, i64 0, i32 3
-  %room = load i64, ptr %room.at
+  %chunk.at = getelementptr inbounds %group, ptr %group, i64 0, i32 3
+  %chunk = load i64, ptr %chunk.at
   %size.wide = zext i32 %size to i64
   %index.wide = zext i32 %index to i64
   %raised = add i64 %columns, %size.wide
@@ -331,7 +331,7 @@ start:
 part:
   %begin = phi i64 [ 0, %start ], [ %end, %placed ]
   %source = getelementptr inbounds i8, ptr %x, i64 %begin
-  %n = call i64 @part(i64 %own, i64 %begin, i64 %room)
+  %n = call i64 @part(i64 %own, i64 %begin, i64 %chunk)
   %status = call i64 @exchange(ptr %group, i64 %digest, ptr %source, i64 %n)
   %fails = icmp ne i64 %status, 0
   br i1 %fails, label %failed, label %each
@@ -341,7 +341,7 @@ each:
   %theirs = call i64 @tile(i64 %columns, i64 %tile, i64 %worker)
   %their.row = mul i64 %theirs, %bytes
   %their.bytes = mul i64 %their.row, %rows
-  %their.part = call i64 @part(i64 %their.bytes, i64 %begin, i64 %room)
+  %their.part = call i64 @part(i64 %their.bytes, i64 %begin, i64 %chunk)
   %skipped = mul i64 %worker, %most.row
   %target = getelementptr inbounds i8, ptr %out, i64 %skipped
   %term = call ptr @term(ptr %group, i32 %worker.narrow)
@@ -350,7 +350,7 @@ each:
   %more = icmp ult i64 %next, %size.wide
   br i1 %more, label %each, label %placed
 placed:
-  %end = add i64 %begin, %room
+  %end = add i64 %begin, %chunk
   %is_more = icmp ult i64 %end, %most
   br i1 %is_more, label %part, label %done
 done:
@@ -370,10 +370,10 @@ define internal i64 @tile(i64 %columns, i64 %tile, i64 %worker) {
 }
 
 ; How many of so many bytes are in the part that begins here.
-define internal i64 @part(i64 %bytes, i64 %begin, i64 %room) {
+define internal i64 @part(i64 %bytes, i64 %begin, i64 %chunk) {
   %rest = sub i64 %bytes, %begin
   %some = call i64 @llvm.smax.i64(i64 %rest, i64 0)
-  %n = call i64 @llvm.smin.i64(i64 %some, i64 %room)
+  %n = call i64 @llvm.smin.i64(i64 %some, i64 %chunk)
   ret i64 %n
 }
 
@@ -654,10 +654,10 @@ look:
   %bytes = mul i64 %elements, %width
   %size.at = getelementptr inbounds %group, ptr %group, i64 0, i32 1
   %size = load i32, ptr %size.at
-  %room.at = getelementptr inbounds %group, ptr %group, i64 0, i32 3
-  %room = load i64, ptr %room.at
+  %chunk.at = getelementptr inbounds %group, ptr %group, i64 0, i32 3
+  %chunk = load i64, ptr %chunk.at
   %two = icmp eq i32 %size, 2
-  %small = icmp ule i64 %bytes, %room
+  %small = icmp ule i64 %bytes, %chunk
   %is_quick = or i1 %two, %small
   %sum_alike = and i1 %is_sum, %alike
   %possible = and i1 %known, %is_quick
