@@ -211,6 +211,7 @@ def _check(name: str, sizes: tuple[int, int, int], target: Target) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "machine"),
     in_turn(

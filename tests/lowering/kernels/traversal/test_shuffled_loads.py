@@ -104,6 +104,7 @@ def test_values(text: str) -> None:
         np.testing.assert_allclose(native[-1], interpreted[-1], rtol=1e-6)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_nothing_else_is_touched(text: str) -> None:
     module = parse(text)

@@ -75,6 +75,7 @@ def test_float_arithmetic(op: str, type_: str, loop: str, same_as_interpreter):
     same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("type_", INTEGERS)
 @pytest.mark.parametrize(
@@ -157,6 +158,7 @@ CONVERSIONS = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(("op", "source", "target"), CONVERSIONS)
 def test_conversions(op: str, source: str, target: str, loop: str, same_as_interpreter):
@@ -194,6 +196,7 @@ def test_exact_math(op: str, type_: str, loop: str, same_as_interpreter):
     same_as_interpreter(elementwise(f"%r = math.{op} %x0 : {type_}", [type_], type_, loop), [x, np.zeros_like(x)], {})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(("op", "type_"), with_types(CLOSE_MATH))
 def test_math(op: str, type_: str, loop: str, close_to_interpreter):

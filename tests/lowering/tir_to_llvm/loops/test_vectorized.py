@@ -31,12 +31,14 @@ def pairs(values: list[float], dtype: str) -> list[np.ndarray]:
     return [each.ravel().astype(DTYPES[dtype]) for each in np.meshgrid(values, values)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
 @pytest.mark.parametrize("predicate", CMPF_COMPARISON_OPERATIONS)
 def test_floats(predicate: str, dtype: str, same_as_interpreter) -> None:
     same_as_interpreter(program(predicate, dtype), pairs(FLOATS, dtype), {})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["i8", "i64"])
 @pytest.mark.parametrize("predicate", CMPI_COMPARISON_OPERATIONS)
 def test_integers(predicate: str, dtype: str, same_as_interpreter) -> None:

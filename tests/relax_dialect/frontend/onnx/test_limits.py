@@ -67,6 +67,7 @@ def test_ranges(mode: str, start: int, limit: int, step: int, expected: list[int
             )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("start", "end", "step", "expected"),
