@@ -1,8 +1,8 @@
 """Collectives of a few workers on one machine through memory that they share, without MPI and without Python.
 
 The package `lowering` provides the code (`lowering/runtime/collective/shared_memory.ll` says how it works). Native
-programs call it in place of the builtins `ccl_allreduce` and `ccl_allgather`, which call it, too. The way a call takes
-follows from what is in its digest, so workers take the same one or learn that they disagree.
+programs call it instead of the builtins `ccl_allreduce` and `ccl_allgather`, which call it, too. Which of the
+ways a call takes follows from what its digest covers, so all workers take the same one, or learn that they disagree.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHUNK = 1 << 15
 """Bytes that a worker gives the others at a time; what is longer goes chunk by chunk."""
 
 MOST_WORKERS = 8
-"""For how many a group has space."""
+"""The largest group."""
 
 REGION = 128 + 2 * CHUNK
 """Bytes of memory that a worker of a group has."""
@@ -33,10 +33,10 @@ SUMMED = ("f32", "f64", "f16", "bf16", "i32", "i64")
 """Element types that are added up."""
 
 DISAGREE, TIMED_OUT = 1, 2
-"""What becomes of an exchange, beside 0."""
+"""How an exchange may fail: workers are at different calls, or one did not come in time. 0 is success."""
 
 _NEVER = -(1 << 62)
-"""So many exchanges before the first that counts."""
+"""The start of a count that is to stay below its threshold."""
 
 _MASK = (1 << 64) - 1
 _PROVIDER = "lowering.runtime.collective.shared_memory"
@@ -92,7 +92,7 @@ class _NamedGroup(ctypes.Structure):
 
 
 class SharedMemory:
-    """The memory of a group: what a worker does there with the others. What is given back says what became of it."""
+    """The exchanges of a worker with the others of its group. Each returns 0, `DISAGREE` or `TIMED_OUT`."""
 
     def __init__(self, index: int, regions: Sequence[int], timeout: float | None, memory: object, moves: bool = False):
         """`regions` are the addresses of the regions of all workers, zero at first; they are in `memory`. A worker
@@ -122,7 +122,7 @@ class SharedMemory:
         return known and (self._state.size == 2 or x.nbytes <= CHUNK)
 
     def barrier(self, call: Call) -> int:
-        """All workers say that they are at a call."""
+        """Waits until all workers of the group are at a call."""
         return _functions().barrier(self.address, self._digest(call))
 
     def sum(self, call: Call, x: Array, out: Array) -> int:

@@ -1,4 +1,4 @@
-"""Programs and profiles as pictures: in notebooks as HTML, in terminals with colours, and as pages in files."""
+"""How programs and profiles are shown: as HTML in notebooks and files, with colours in terminals."""
 
 from __future__ import annotations
 

@@ -117,7 +117,22 @@ class QuantizationBase(Operator, ABC):
     C2: scale and zero point are scalars, or have rank 1 and the dimension at the axis.
     """
 
+    dtype = prop_def(Attribute)
     axis = prop_def(IntegerAttr[I64], default_value=integer(-1))
+    x = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    zero_point = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        scale: SSAValue | Operation,
+        zero_point: SSAValue | Operation,
+        dtype: Attribute,
+        axis: int = -1,
+    ):
+        super().__init__([x, scale, zero_point], {"dtype": dtype, "axis": integer(axis)})
 
     @classmethod
     def require_parameters(cls, inference: Inference) -> TensorType:
@@ -147,22 +162,6 @@ class QuantizeOp(QuantizationBase):
 
     name = "relax.quantize"
 
-    dtype = prop_def(Attribute)
-    x = operand_def(TensorType)
-    scale = operand_def(TensorType)
-    zero_point = operand_def(TensorType)
-    result = result_def(TensorType)
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        scale: SSAValue | Operation,
-        zero_point: SSAValue | Operation,
-        dtype: Attribute,
-        axis: int = -1,
-    ):
-        super().__init__([x, scale, zero_point], {"dtype": dtype, "axis": integer(axis)})
-
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         x = cls.require_parameters(inference)
@@ -187,22 +186,6 @@ class DequantizeOp(QuantizationBase):
     """
 
     name = "relax.dequantize"
-
-    dtype = prop_def(Attribute)
-    x = operand_def(TensorType)
-    scale = operand_def(TensorType)
-    zero_point = operand_def(TensorType)
-    result = result_def(TensorType)
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        scale: SSAValue | Operation,
-        zero_point: SSAValue | Operation,
-        dtype: Attribute,
-        axis: int = -1,
-    ):
-        super().__init__([x, scale, zero_point], {"dtype": dtype, "axis": integer(axis)})
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:

@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from lowering.llvm.builder.function_builder import element_type, like
 from lowering.llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
 from lowering.tir_to_llvm.arithmetic import division
-from lowering.tir_to_llvm.arithmetic.contraction import stays_apart
+from lowering.tir_to_llvm.arithmetic.contraction import forbids_contraction
 from lowering.tir_to_llvm.arithmetic.scalars import (
     compute_type,
     convert_float,
@@ -43,7 +43,7 @@ Combine = Callable[[LLVMBuilder, SSAValue, SSAValue], SSAValue]
 def fast_math(b: LLVMBuilder, op: Operation) -> llvm.FastMathAttr:
     """The op's fast-math flags; `contract` is added where the builder allows it, and the op does not stay apart."""
     flags = op.properties.get("fastmath")
-    added = CONTRACT.data if b.contract and not stays_apart(op) else ()
+    added = CONTRACT.data if b.contract and not forbids_contraction(op) else ()
     if not isinstance(flags, arith.FastMathFlagsAttr) or not flags.data:
         return CONTRACT if added else NO_FLAGS
     return llvm.FastMathAttr([*flags.data, *added])

@@ -1,10 +1,9 @@
 """Which sums and products may be one multiply-add, which rounds once.
 
-A multiply-add of `a * b` and what rounding has made of `-a * b` is the rounding error, and as often negative as not:
-the root of `x * x - y * y`, or of the variance `mean_of_squares - mean * mean`, would be NaN for equal numbers, where
-the parts happen to be in one kernel. So what is written as arithmetic on elements is rounded as it is written (PyTorch
-compiles its generated code with `-ffp-contract=off` for this reason), and only accumulations are contracted:
-`sum += a * b`. Generators of kernels write `math.fma`.
+Contracted to `fma(x, x, -(y * y))`, the difference `x * x - y * y` of equal numbers is the rounding error of a
+product instead of 0, and as often negative as not. Its square root is then NaN, and so is that of a variance computed
+as `mean_of_squares - mean * mean`. So arithmetic on elements is rounded as it is written, as with `-ffp-
+contract=off`, and only accumulations such as `sum += a * b` are contracted. Generators of kernels write `math.fma`.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import FlattenOp, ViewOp
 
 
-def stays_apart(op: Operation) -> bool:
-    """Whether what this op adds or subtracts is rounded before."""
+def forbids_contraction(op: Operation) -> bool:
+    """Whether a product that this op adds or subtracts must be rounded before."""
     match op:
         case arith.AddfOp():
             return not accumulates(op)
