@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -21,6 +22,9 @@ for _name, _examples in {"default": QUICK, "thorough": THOROUGH}.items():
         print_blob=True,
     )
 settings.load_profile("default")
+
+_STATES: dict[np.random.Generator, object] = {}
+"""Of each generator of random numbers that a module of tests holds: its state when its first test began."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -46,6 +50,15 @@ def _settled() -> Iterator[None]:
     """What a module of tests has left behind is looked at no more."""
     yield
     _settle()
+
+
+@pytest.fixture(autouse=True)
+def _numbers(request: pytest.FixtureRequest) -> None:
+    """A module's random numbers start anew for each test: it sees the same ones whatever has run before it."""
+    for value in vars(request.module).values():
+        if isinstance(value, np.random.Generator):
+            state = _STATES.setdefault(value, value.bit_generator.state)
+            value.bit_generator.state = state
 
 
 def _settle() -> None:

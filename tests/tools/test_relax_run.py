@@ -65,7 +65,7 @@ def test_files_in_files_out(program: str, tmp_path: Path, mode: str, capsys: pyt
     out = tmp_path / "out"
     inputs = [str(tmp_path / "x.npy"), str(tmp_path / "y.npy")]
     assert main([program, "--mode", mode, "--input", *inputs, "--output-dir", str(out)]) == 0
-    np.testing.assert_allclose(np.load(out / "output.npy"), np.exp(x) + y, rtol=1e-6)
+    np.testing.assert_allclose(np.load(out / "output.npy"), np.exp(x) + y, rtol=1e-6, atol=1e-6)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("@main  ")
     assert lines[1] == f"  input 0  f32[3]  min 0  max 2  mean 1  ({inputs[0]})"

@@ -11,9 +11,6 @@ from lowering.parsing import parse_module
 from lowering.tune.measure import Bench, Race
 from lowering.tune.tuner import kernels_of
 
-RNG = np.random.default_rng(7)
-
-
 PROGRAM = """
 relax.func @main[%m, %k, %n](%a: !relax.tensor<[m, k], f32>, %b: !relax.tensor<[k, n], f32>)
     -> !relax.tensor<[m, n], f32> {
@@ -48,7 +45,8 @@ relax.func @main[%m](%a: !relax.tensor<[m, m], f32>, %b: !relax.tensor<[m, m], f
 
 
 def arrays(m: int) -> list[np.ndarray]:
-    return [RNG.standard_normal((m, m), dtype=np.float32) / 4 for _ in range(2)]
+    numbers = np.random.default_rng(m)
+    return [numbers.standard_normal((m, m), dtype=np.float32) / 4 for _ in range(2)]
 
 
 def expected(a: np.ndarray, b: np.ndarray) -> np.ndarray:

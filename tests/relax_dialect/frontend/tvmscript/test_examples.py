@@ -126,7 +126,7 @@ def test_shapes_run(name: str):
 def test_safety_net_runs():
     x = random(3, 2) + 1
     result = run_everywhere(parse(text_of("notes_refinement")), "after", [x, x])
-    np.testing.assert_allclose(result, np.log(x) + x, rtol=1e-6)
+    np.testing.assert_allclose(result, np.log(x) + x, rtol=1e-6, atol=1e-6)
 
 
 def test_scopes_of_the_specification_run(capfd: pytest.CaptureFixture[str]):
@@ -233,7 +233,7 @@ def test_two_regions_run_with_what_they_call():
     x, w, b = random(1, 784), random(128, 784) - 0.5, random(128)
     hidden = 2 * np.maximum(x @ w.T + b, 0)
     result = run_everywhere(parse(_KERNELS + text), "main", [x, w, b])
-    np.testing.assert_allclose(result, hidden @ random(128, 128).T + b, rtol=1e-4)
+    np.testing.assert_allclose(result, hidden @ random(128, 128).T + b, rtol=1e-4, atol=1e-4)
 
 
 def test_memory_example_without_its_misprints():

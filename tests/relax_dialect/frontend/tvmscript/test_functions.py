@@ -49,7 +49,7 @@ def test_module_with_two_functions():
                 return R.nn.relu(x - R.const(1.0, "float32"))
         """)
     w = np.ones((4, 2), np.float32)
-    np.testing.assert_allclose(run_everywhere(module, "main", [X, w]), np.maximum(X @ w - 1, 0), rtol=1e-6)
+    np.testing.assert_allclose(run_everywhere(module, "main", [X, w]), np.maximum(X @ w - 1, 0), rtol=1e-6, atol=1e-6)
 
 
 HEADS = {
