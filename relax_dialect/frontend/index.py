@@ -14,23 +14,29 @@ ONNX: Mapping[str, str] = {
     """,
     "attention": "Attention",
     "contrib.attention": """
-        com.microsoft.Attention com.microsoft.GroupQueryAttention com.microsoft.MultiHeadAttention
+        com.microsoft.Attention com.microsoft.MRotaryEmbedding com.microsoft.MultiHeadAttention
         com.microsoft.RotaryEmbedding
     """,
+    "contrib.caches": """
+        com.microsoft.DecoderMaskedMultiHeadAttention com.microsoft.GroupQueryAttention
+        com.microsoft.NGramRepeatBlock com.microsoft.SparseAttention
+    """,
+    "contrib.experts": "com.microsoft.MoE com.microsoft.MoEGroupRouter com.microsoft.QMoE",
     "contrib.fused": """
         com.microsoft.BiasAdd com.microsoft.BiasGelu com.microsoft.BiasSplitGelu com.microsoft.CDist
         com.microsoft.ComplexMul com.microsoft.ComplexMulConj com.microsoft.DequantizeLinear
         com.microsoft.ExpandDims com.microsoft.FastGelu com.microsoft.FusedConv com.microsoft.FusedGemm
-        com.microsoft.FusedMatMul com.microsoft.FusedMatMulActivation com.microsoft.GatherND com.microsoft.Gelu
-        com.microsoft.GemmFastGelu com.microsoft.GridSample com.microsoft.Inverse com.microsoft.NhwcConv
-        com.microsoft.NhwcFusedConv com.microsoft.NhwcMaxPool com.microsoft.Pad com.microsoft.QuantizeLinear
-        com.microsoft.QuickGelu com.microsoft.Range com.microsoft.TransposeMatMul com.microsoft.Trilu
-        com.microsoft.Unique
+        com.microsoft.FusedMatMul com.microsoft.FusedMatMulActivation com.microsoft.GatedAdd com.microsoft.GatherND
+        com.microsoft.Gelu com.microsoft.GemmFastGelu com.microsoft.GridSample com.microsoft.Inverse
+        com.microsoft.NhwcConv com.microsoft.NhwcFusedConv com.microsoft.NhwcMaxPool com.microsoft.Pad
+        com.microsoft.QuantizeLinear com.microsoft.QuickGelu com.microsoft.Range com.microsoft.ScaledSiLU
+        com.microsoft.TransposeMatMul com.microsoft.Trilu com.microsoft.Unique
     """,
     "contrib.normalization": """
-        SimplifiedLayerNormalization com.microsoft.EmbedLayerNormalization com.microsoft.QEmbedLayerNormalization
-        com.microsoft.RelativePositionBias com.microsoft.SimplifiedLayerNormalization
-        com.microsoft.SkipLayerNormalization com.microsoft.SkipSimplifiedLayerNormalization
+        SimplifiedLayerNormalization com.microsoft.BranchwiseRMSNorm com.microsoft.EmbedLayerNormalization
+        com.microsoft.GatedRMSNorm com.microsoft.QEmbedLayerNormalization com.microsoft.RelativePositionBias
+        com.microsoft.SimplifiedLayerNormalization com.microsoft.SkipLayerNormalization
+        com.microsoft.SkipSimplifiedLayerNormalization
     """,
     "contrib.quantized": """
         com.microsoft.DynamicQuantizeLSTM com.microsoft.DynamicQuantizeMatMul com.microsoft.GatherBlockQuantized
@@ -40,6 +46,13 @@ ONNX: Mapping[str, str] = {
         com.microsoft.QLinearConv com.microsoft.QLinearGlobalAveragePool com.microsoft.QLinearLeakyRelu
         com.microsoft.QLinearMul com.microsoft.QLinearReduceMean com.microsoft.QLinearSigmoid
         com.microsoft.QLinearSoftmax com.microsoft.QLinearWhere
+    """,
+    "contrib.recurrence": """
+        CausalConvWithState LinearAttention com.microsoft.CausalConvWithState com.microsoft.LinearAttention
+        com.microsoft.LinearAttentionGate
+    """,
+    "contrib.windows": """
+        com.microsoft.ConvTransposeWithDynamicPads com.microsoft.CropAndResize com.microsoft.UnfoldTensor
     """,
     "control_flow": "If Loop Scan",
     "convolution": "Conv ConvTranspose",

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from xdsl.dialects.builtin import i64
+import numpy as np
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.contrib.normalization import rms_norm
 from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.model import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node, fixed
 from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.values import Array
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
-from tir_dialect.dims import Dim, constant, maximum
+from tir_dialect.dims import Dim
 
 MASKED = -10000.0
 """What is added to the scores of keys that are masked, if a node says nothing else."""
@@ -140,6 +139,38 @@ def rotary_embedding(node: Node) -> Result:
     return turned if heads is None else op.reshape(op.permute_dims(turned, [0, 2, 1, 3]), node.shape())
 
 
+@converts("MRotaryEmbedding", domain=MICROSOFT)
+def rotary_embedding_of_images(node: Node) -> Result:
+    """The same with three positions for each token, in time, height and width: each turns some of the pairs."""
+    if node.integer("is_packed_batching"):
+        raise Refusal("batches of different lengths side by side are not supported")
+    half = fixed(node.shape(2)[1:], "the number of angles")[0]
+    sections = node.integers("mrope_section") or ()
+    if len(sections) != 3 or sum(sections) != half:
+        raise Refusal(f"the sections {sections} do not have {half} pairs together")
+    which = np.repeat(np.arange(3), sections)
+    if node.integer("mrope_layout"):
+        which = np.zeros(half, np.int64)
+        for stream in (1, 2):
+            which[stream : 3 * sections[stream] : 3] = stream
+    cos, sin = (_of_sections(node, table, which) for table in (2, 3))
+    heads = _heads(node, half)
+    x = node[0] if heads is None else split_heads(node[0], heads)
+    turned = _turned(x, cos, sin, half, interleaved=bool(node.integer("interleaved")))
+    scale = node.number("scale", 1.0)
+    turned = turned if scale == 1.0 else op.multiply(turned, node.like(scale))
+    return turned if heads is None else op.reshape(op.permute_dims(turned, [0, 2, 1, 3]), node.shape())
+
+
+def _of_sections(node: Node, table: int, which: Array) -> Expr:
+    """By token and pair, what a table has for the position that the pair belongs to."""
+    found = [op.take(node[table], _item(node[1], 0, stream), 0) for stream in range(3)]
+    chosen = found[0]
+    for stream in (1, 2):
+        chosen = op.where(node.bb.const(which == stream, "bool"), found[stream], chosen)
+    return chosen
+
+
 def _heads(node: Node, half: int) -> int | None:
     """The number of heads that lie side by side; `None` if they are a dimension."""
     if node.rank() == 4:
@@ -168,13 +199,18 @@ def rotated(x: Expr, positions: Expr, cos: Expr, sin: Expr, *, interleaved: bool
     Pairs are neighbours if they are interleaved, else each of the first half with one of the second.
     """
     half = fixed([dims_of(cos, 2)[1]], "the number of angles")[0]
+    return _turned(x, op.take(cos, positions, 0), op.take(sin, positions, 0), half, interleaved=interleaved)
+
+
+def _turned(x: Expr, cos: Expr, sin: Expr, half: int, *, interleaved: bool) -> Expr:
+    """The same with the cosines and sines of each token."""
     features = fixed([dims_of(x, 4)[3]], "the number of features")[0]
     turned = x if 2 * half == features else op.strided_slice(x, [3], [0], [2 * half])
     if interleaved:
         a, b = (op.strided_slice(turned, [3], [at], [2 * half], [2]) for at in range(2))
     else:
         a, b = op.split(turned, sections=2, axis=3)
-    c, s = (op.expand_dims(op.take(each, positions, 0), [1]) for each in (cos, sin))
+    c, s = (op.expand_dims(each, [1]) for each in (cos, sin))
     real = op.subtract(op.multiply(a, c), op.multiply(b, s))
     imaginary = op.add(op.multiply(a, s), op.multiply(b, c))
     if interleaved:
@@ -278,136 +314,3 @@ def _item(x: Expr, axis: int, at: int) -> Expr:
 def _refuse_operands(node: Node, indices: Sequence[int]) -> None:
     if any(node.has(index) for index in indices):
         raise Refusal("caches that share their memory with older ones are not supported")
-
-
-PAST_KEY, PAST_VALUE, LAST, TOTAL, COS, SIN, POSITIONS, BIAS = range(3, 11)
-QUERY_SCALE, KEY_SCALE = 14, 15
-SINK, CACHE_SCALES = 11, (12, 13)
-
-
-@converts("GroupQueryAttention", domain=MICROSOFT)
-def group_query_attention(node: Node) -> Result:
-    """Attention to a cache and new keys, which are written behind what is valid of each sequence."""
-    _refuse(node)
-    q, k, v = _with_heads_and_rotation(node)
-    cache = _Cache.of(node, dims_of(q, 4)[2])
-    if node.has(QUERY_SCALE):
-        epsilon = node.number("qk_norm_epsilon", 1e-6)
-        q, k = rms_norm(q, node[QUERY_SCALE], [-1], epsilon), rms_norm(k, node[KEY_SCALE], [-1], epsilon)
-    if node.integer("do_rotary"):
-        interleaved = bool(node.integer("rotary_interleaved"))
-        positions = node[POSITIONS] if node.has(POSITIONS) else cache.positions()
-        q, k = (rotated(each, positions, node[COS], node[SIN], interleaved=interleaved) for each in (q, k))
-    keys, values = cache.written(PAST_KEY, k), cache.written(PAST_VALUE, v)
-    return [_attended(node, q, keys, values, cache.seen()), keys, values]
-
-
-def _attended(node: Node, q: Expr, k: Expr, v: Expr, seen: Expr) -> Expr:
-    softcap, is_smooth = node.number("softcap"), node.integer("smooth_softmax", -1) > 0
-    if not softcap and not is_smooth and not node.has(SINK) and not node.has(BIAS):
-        return attend(node, q, k, v, seen, causal=False)
-    lowest = node.like(-65504.0 if str(node.dtype()) == "f16" else -3.0e38)
-    bias = op.where(seen, node[BIAS] if node.has(BIAS) else node.like(0), lowest)
-    if not softcap and not is_smooth and not node.has(SINK):
-        return attend(node, q, k, v, bias, causal=False)
-    sink = node.optional(SINK)
-    if sink is None and is_smooth:
-        sink = op.full([dims_of(q, 4)[1]], node.like(0))
-    return attend_in_parts(node, q, k, v, bias, softcap=softcap, sink=sink)
-
-
-def _refuse(node: Node) -> None:
-    if any(node.has(index) for index in CACHE_SCALES) or node.integer("sliding_window_cache"):
-        raise Refusal("caches that are quantised, or hold a window only, are not supported")
-    if "".join(node.outputs[3:]):
-        raise Refusal("scores as an output are not supported")
-
-
-def _with_heads_and_rotation(node: Node) -> tuple[Expr, Expr, Expr]:
-    """Queries, keys and values by batch, head, place and feature: each by itself, or side by side."""
-    heads, few = node.integer("num_heads"), node.integer("kv_num_heads")
-    if node.has(1):
-        q, k, v = (node[index] for index in range(3))
-    else:
-        features = node.shape()[2] // (heads + 2 * few)
-        q, k, v = op.split(node[0], indices=[features * heads, features * (heads + few)], axis=2)
-    return split_heads(q, heads), split_heads(k, few), split_heads(v, few)
-
-
-@dataclass(frozen=True)
-class _Cache:
-    """Where the new tokens of each sequence are written: behind those that are valid."""
-
-    node: Node
-    batch: Dim
-    new: Dim
-    """The number of new tokens."""
-    past: Dim
-    """The positions of the old cache."""
-    length: Dim
-    """The positions of the new cache."""
-    first: Expr
-    """The position of the first new token of each sequence."""
-    count: Expr
-    """The number of tokens of each sequence that are valid, new ones included."""
-
-    @staticmethod
-    def of(node: Node, new: Dim) -> _Cache:
-        """What the lengths of a node say."""
-        totals = node.dims(TOTAL)
-        total = totals[0] if totals else node.run_time_dims(op.reshape(node[TOTAL], [1]))[0]
-        past = node.shape(PAST_KEY)[2] if node.has(PAST_KEY) else constant(0)
-        (length,) = node.named([total if past.constant_value == 0 else maximum(total, past)])
-        count = op.add(op.astype(op.reshape(node[LAST], [node.shape()[0]]), i64), 1)
-        whole = op.reshape(op.shape_to_tensor([total]), [])
-        is_prompt = op.equal(whole, op.reshape(op.shape_to_tensor([new]), []))
-        after = op.subtract(count, op.reshape(op.shape_to_tensor([new]), []))
-        first = op.where(is_prompt, node.const(0, i64), after)
-        return _Cache(node, node.shape()[0], new, past, length, first, count)
-
-    def positions(self) -> Expr:
-        """The positions of the new tokens."""
-
-        def kernel(first: te.Tensor) -> te.Tensor:
-            def position(b: te.Expr, i: te.Expr) -> te.Expr:
-                return first[b] + te.cast(i, "i64")
-
-            return te.compute((self.batch, self.new), position, name="positions")
-
-        return self.node.te(kernel, self.first, name="positions")
-
-    def written(self, past: int, x: Expr) -> Expr:
-        """The new cache: what is valid of the old one, and `x` behind it."""
-        old = self.node.optional(past)
-
-        def kernel(x: te.Tensor, first: te.Tensor, *old: te.Tensor) -> te.Tensor:
-            zero = te.cast(te.const(0, "i64"), "index")
-
-            def element(b: te.Expr, h: te.Expr, i: te.Expr, d: te.Expr) -> te.Expr:
-                at = i - te.cast(first[b], "index")
-                is_new = te.logical_and(at >= 0, at < x.shape[2])
-                rest = te.const(0, x.dtype)
-                if old:
-                    in_old = i < old[0].shape[2]
-                    rest = te.if_then_else(in_old, old[0][b, h, te.select(in_old, i, zero), d], rest)
-                return te.if_then_else(is_new, x[b, h, te.select(is_new, at, zero), d], rest)
-
-            return te.compute((*x.shape[:2], self.length, x.shape[3]), element, name="cache")
-
-        return self.node.te(kernel, x, self.first, *([] if old is None else [old]), name="cache")
-
-    def seen(self) -> Expr:
-        """Which keys a query sees: up to its own place, in a window if there is one; or all that are valid."""
-        window, causal = self.node.integer("local_window_size", -1), bool(self.node.integer("causal", 1))
-
-        def kernel(first: te.Tensor, count: te.Tensor) -> te.Tensor:
-            def element(b: te.Expr, _h: te.Expr, query: te.Expr, key: te.Expr) -> te.Expr:
-                if not causal:
-                    return key < te.cast(count[b], "index")
-                position = te.cast(first[b], "index") + query
-                near = key <= position
-                return near if window < 0 else te.logical_and(near, key > position - window)
-
-            return te.compute((self.batch, 1, self.new, self.length), element, name="seen")
-
-        return self.node.te(kernel, self.first, self.count, name="seen")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from xdsl.dialects.builtin import f32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
@@ -50,6 +51,23 @@ def quick_gelu(node: Node) -> Result:
     """`x * sigmoid(alpha * x)`."""
     x = node[0]
     return op.multiply(x, op.sigmoid(op.multiply(x, node.like(node.number("alpha", GELU_LOGISTIC)))))
+
+
+@converts("ScaledSiLU", domain=MICROSOFT)
+def scaled_silu(node: Node) -> Result:
+    """`z * sigmoid(z)` of `z = scale * x`, where both factors have the type of data."""
+    x, kind = node[0], node.dtype()
+    scale = op.astype(op.reshape(node[1], []), f32) if node.has(1) else node.const(node.number("alpha", 1.0), f32)
+    z = op.astype(op.multiply(op.astype(x, f32), scale), kind)
+    return op.multiply(z, op.astype(op.sigmoid(op.astype(z, f32)), kind))
+
+
+@converts("GatedAdd", domain=MICROSOFT)
+def gated_add(node: Node) -> Result:
+    """`x + y * gate`, with one gate for each row."""
+    if node.has(3):
+        raise Refusal("gates that are computed from data are not supported")
+    return op.add(node[0], op.multiply(node[1], node[2]))
 
 
 @converts("BiasSplitGelu", domain=MICROSOFT)

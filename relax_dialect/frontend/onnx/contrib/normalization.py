@@ -6,9 +6,10 @@ from xdsl.dialects.builtin import f32, i32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.integer_arithmetic import scalar
 from relax_dialect.frontend.onnx.model import MICROSOFT
-from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.node import Node, fixed
 from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect import te
 
@@ -37,6 +38,38 @@ def rms_norm_from(node: Node) -> Result:
     epsilon, x = node.number("epsilon", 1e-5), node[0]
     result = rms_norm(x, node[1], axes, epsilon)
     return [result, *([_inverse(node, x, axes, epsilon)] if _wanted(node, 1) else [])]
+
+
+@converts("GatedRMSNorm", domain=MICROSOFT)
+def gated_rms_norm(node: Node) -> Result:
+    """Heads side by side, each divided by its root mean square and scaled, times the activation of a gate."""
+    kind = node.text("activation", "silu")
+    if kind not in ("silu", "swish", "sigmoid"):
+        raise Refusal(f"the activation {kind} is not supported")
+    x, gate = _wide(node[0]), _wide(node[2])
+    (width,) = fixed(node.shape(1), "the number of features of a head")
+    *others, features = node.shape()
+    heads = op.reshape(x, (*others, features // width, width))
+    made = op.reshape(rms_norm(heads, node[1], [-1], node.number("epsilon", 1e-5)), node.shape())
+    return _narrowed(op.multiply(made, op.sigmoid(gate) if kind == "sigmoid" else op.nn.silu(gate)), node[0])
+
+
+@converts("BranchwiseRMSNorm", domain=MICROSOFT)
+def rms_norm_of_branches(node: Node) -> Result:
+    """Branches, a dimension or side by side, each divided by its root mean square and scaled."""
+    x, branches = _wide(node[0]), node.integer("num_branches")
+    *others, features = node.shape()
+    size = features // branches if branches else features
+    if branches:
+        x = op.reshape(x, (*others, branches, size))
+    axes, epsilon = [-1], node.number("epsilon", 1e-5)
+    mean = op.mean(op.multiply(x, x), axes, keepdims=True)
+    made = op.multiply(x, op.rsqrt(op.add(mean, node.const(epsilon, f32))))
+    if node.has(1):
+        scale = _wide(node[1])
+        is_flat = branches and node.shape(1)[-1] is features
+        made = op.multiply(made, op.reshape(scale, (branches, size)) if is_flat else scale)
+    return _narrowed(op.reshape(made, node.shape()), node[0])
 
 
 def layer_norm(x: Expr, scale: Expr, shift: Expr | None, epsilon: float) -> Expr:
