@@ -2,7 +2,8 @@
 
 Plants small faults into source files, one at a time: a comparison turned round, a condition dropped, an analysis that
 always says yes, a number off by one, another operator, the wrong operand. Runs the targeted tests, of pytest and of
-FileCheck, against each in a process of its own and says which faults they let pass. Without files, those of `SUBJECTS`
+FileCheck, against each in a process of its own, then those that are about the file otherwise, and says which faults
+they let pass. Without files, those of `SUBJECTS`
 are meant. A seed chooses the same faults each time: `--count 200 --skip 60` goes on after the first 60 of 200. The
 files themselves are never changed: the process compiles the mutated source.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -209,10 +211,40 @@ def own_tests(path: Path) -> list[str]:
     return [str(folder), *([str(checked)] if checked != folder and checked.exists() else [])]
 
 
+_NAMES = re.compile(r'^    name = "([a-z0-9-]+)"$|\.attach\("([\w.]+)"', re.MULTILINE)
+"""How a source says the passes that it has, and the ops whose interfaces it implements."""
+
+MOST_RELATED = 12
+"""So many other tests are run against a fault that the own ones let pass."""
+
+
+def related_tests(path: Path) -> list[str]:
+    """Other tests that are about a source file: that import it, or have a pass or an op of it in their text; those
+    first that have most of the names.
+    """
+    own = [Path(test) for test in own_tests(path)]
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    names = {module, *(each for found in _NAMES.findall(path.read_text()) for each in found if each)}
+    found: list[tuple[int, int, str]] = []
+    for test in [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "tests" / "filecheck").rglob("*.mlir")]:
+        if not any(test == each or each in test.parents for each in own):
+            text = test.read_text()
+            if count := sum(name in text for name in names):
+                found.append((-count, len(text), str(test)))
+    return [test for _, _, test in sorted(found)[:MOST_RELATED]]
+
+
 def chosen(files: list[Path], count: int, seed: int) -> list[tuple[Path, int]]:
     """Some of the faults that can be planted into files."""
     every = [(path, number) for path in files for number in range(sum(1 for _ in _places(ast.parse(path.read_text()))))]
     return random.Random(seed).sample(every, min(count, len(every)))
+
+
+def _tests(path: Path) -> Iterator[list[str]]:
+    """What is run against a fault, until something of it fails."""
+    yield own_tests(path)
+    if related := related_tests(path):
+        yield related
 
 
 def main() -> int:
@@ -228,8 +260,9 @@ def main() -> int:
     files = [path.resolve() for path in args.files] or sorted(path for each in SUBJECTS for path in ROOT.glob(each))
     faults, missed = chosen(files, args.count, args.first)[args.skip :], 0
     for path, number in faults:
-        tests = args.tests or own_tests(path)
-        if not is_caught(path, number, tests, args.limit):
+        if not any(
+            is_caught(path, number, tests, args.limit) for tests in ([args.tests] if args.tests else _tests(path))
+        ):
             missed += 1
             print(f"{path.relative_to(ROOT)} {number}: {mutants(path.read_text())[number][0]}", flush=True)
     print(f"{len(faults) - missed} of {len(faults)} faults are caught")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tests.fuzz.mutate_passes import ROOT, is_caught, mutants, own_tests
+from tests.fuzz.mutate_passes import ROOT, is_caught, mutants, own_tests, related_tests
 
 SOURCE = """
 def least(a: int, b: int) -> int:
@@ -52,3 +52,9 @@ def test_a_file_has_the_tests_of_its_folder():
     assert own_tests(ROOT / "lowering" / "compiler" / "validation.py") == [
         str(ROOT / "tests" / "lowering" / "compiler" / "test_validation.py")
     ]
+
+
+def test_other_tests_are_about_a_file_that_has_their_passes_and_ops():
+    related = related_tests(ROOT / "lowering" / "relax" / "layout" / "pack_weights.py")
+    assert str(ROOT / "tests" / "filecheck" / "lowering" / "relax" / "layout" / "pack_bytes.mlir") in related
+    assert not {*related} & {*own_tests(ROOT / "lowering" / "relax" / "layout" / "pack_weights.py")}
