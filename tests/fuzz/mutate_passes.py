@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
 import random
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +73,7 @@ sys.path.insert(0, {root!r})
 try:
     import lit.main
     import pytest
-    from tests.fuzz.mutate_passes import mutants
+    from tests.fuzz.mutate_passes import mutant
     from xdsl_relax import testing
     in_a_fork = testing._pass_in_a_fork
 except BaseException as error:
@@ -83,7 +86,7 @@ def pass_in_a_fork(pipes, test):
     return True
 testing._pass_in_a_fork = pass_in_a_fork
 source = open(path).read()
-code = compile(mutants(source)[number][1], path, "exec")
+code = compile(mutant(source, number)[1], path, "exec")
 plain = importlib.machinery.SourceFileLoader.get_code
 def get_code(self, name):
     return code if self.path == path else plain(self, name)
@@ -108,15 +111,16 @@ _BROKEN = 70
 
 def mutants(source: str) -> list[tuple[str, ast.Module]]:
     """Every fault that can be planted, with its line in words, and the module that has it."""
-    count = sum(1 for _ in _places(ast.parse(source)))
-    made: list[tuple[str, ast.Module]] = []
-    for number in range(count):
-        tree = ast.parse(source)
-        node, way = list(_places(tree))[number]
-        before = ast.unparse(node)
-        after = _plant(node, way)
-        made.append((f"line {getattr(node, 'lineno', 0)}: {before} -> {after}", ast.fix_missing_locations(tree)))
-    return made
+    return [mutant(source, number) for number in range(sum(1 for _ in _places(ast.parse(source))))]
+
+
+def mutant(source: str, number: int) -> tuple[str, ast.Module]:
+    """One of these faults."""
+    tree = ast.parse(source)
+    node, way = next(islice(_places(tree), number, None))
+    before = ast.unparse(node)
+    after = _plant(node, way)
+    return f"line {getattr(node, 'lineno', 0)}: {before} -> {after}", ast.fix_missing_locations(tree)
 
 
 def _places(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
@@ -185,13 +189,19 @@ def is_caught(path: Path, number: int, tests: list[str], limit: float) -> bool:
     Raises a `RuntimeError` where the tools of testing themselves cannot be loaded.
     """
     script = _LOADER.format(path=str(path), number=number, root=str(ROOT), tests=tests, broken=_BROKEN)
-    try:
-        done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired:
-        return True
-    if done.returncode == _BROKEN:
-        raise RuntimeError(f"the tests were not run: {done.stderr.decode(errors='replace')}")
-    return done.returncode != 0
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        try:
+            _, said = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            # Forks that a fault holds up are stopped, too.
+            os.killpg(process.pid, signal.SIGKILL)
+            return True
+    if process.returncode == _BROKEN:
+        raise RuntimeError(f"the tests were not run: {said.decode(errors='replace')}")
+    return process.returncode != 0
 
 
 def own_tests(path: Path) -> list[str]:
@@ -264,7 +274,7 @@ def main() -> int:
             is_caught(path, number, tests, args.limit) for tests in ([args.tests] if args.tests else _tests(path))
         ):
             missed += 1
-            print(f"{path.relative_to(ROOT)} {number}: {mutants(path.read_text())[number][0]}", flush=True)
+            print(f"{path.relative_to(ROOT)} {number}: {mutant(path.read_text(), number)[0]}", flush=True)
     print(f"{len(faults) - missed} of {len(faults)} faults are caught")
     return min(1, missed)
 
