@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import GraphProto
 from xdsl.dialects.builtin import i1, i64
@@ -19,14 +19,17 @@ from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import TensorList, Value, like
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, TensorType
-from tir_dialect.dims import Dim, constant, symbol
+from tir_dialect.dims import Dim, constant, symbol, to_dim
 
 MAX_ROUNDS = 4
 """After so many rounds the types that a loop carries have to be stable."""
 
 
-def run_body(node: Node, body: GraphProto, arguments: Sequence[Value]) -> list[Value]:
-    """Imports an inner graph here; it sees the names around it. Gives its outputs."""
+def run_body(node: Node, body: GraphProto, arguments: Sequence[Value], turn: Dim | Value | None = None) -> list[Value]:
+    """Imports an inner graph here; it sees the names around it. Gives its outputs.
+
+    `turn` is the number of the iteration, if this is one of a loop.
+    """
     graph = node.graph
     if len(arguments) != len(body.input):
         raise Refusal(f"the inner graph takes {len(body.input)} inputs, but gets {len(arguments)}")
@@ -34,7 +37,8 @@ def run_body(node: Node, body: GraphProto, arguments: Sequence[Value]) -> list[V
     for formal, actual in zip(body.input, arguments, strict=True):
         environment[formal.name] = actual
     hints = {**graph.hints, **declared_hints(body)}
-    inner = graph.within(environment, hints=hints, is_repeated=bool(arguments))
+    name = graph.prefix + next(filter(None, node.outputs), "")
+    inner = graph.within(environment, hints=hints, turn=None if turn is None else (name, turn))
     inner.initialize(body)
     before = len(graph.problems.nodes)
     inner.run(body.node)
@@ -135,7 +139,8 @@ def _trial(
             model if info is None and model is not None else like(model, next(arguments))
             for info, model in zip(types, models, strict=True)
         ]
-        found = [_type(node, each) for each in run_body(node, body, values)]
+        turn = values[0] if node.op_type == "Loop" else constant(0)
+        found = [_type(node, each) for each in run_body(node, body, values, turn)]
         inside = set(bb.frame.symbols) - set(new)
     for each in reversed(list(block.ops)):
         each.detach()
@@ -243,7 +248,7 @@ def _unrolled(node: Node, body: GraphProto, trips: int, carried: list[Value]) ->
         return None
     for trip in range(trips):
         start = [Value.of(np.array(trip, np.int64)), Value.of(np.array(True)), *carried]
-        more, *results = run_body(node, body, start)
+        more, *results = run_body(node, body, start, constant(trip))
         if more.elements is None or not bool(more.elements.reshape(-1)[0]):
             return None
         carried = results[: len(carried)]
@@ -270,7 +275,7 @@ def _while(node: Node, body: GraphProto, carried: list[Value]) -> Sequence[Expr 
             bb.yield_(more if limit is None else op.logical_and(more, op.less(trip, limit)))
         with scope.body() as (trip, more, *rest):
             inner = [Value(trip), Value(more), *map(like, carried, rest)]
-            again, *results = run_body(node, body, inner)
+            again, *results = run_body(node, body, inner, inner[0])
             made = [value.expr(bb) for value in results]
             added = [
                 op.concat([old, op.expand_dims(new, [0])], 0)
@@ -386,7 +391,7 @@ class Scan:
         slices = [self._slice(index, at) for index in range(len(self.inputs))]
         made = [
             each.expr(self.node.bb)
-            for each in run_body(self.node, self.body, [*map(Value, states), *map(Value, slices)])
+            for each in run_body(self.node, self.body, [*map(Value, states), *map(Value, slices)], to_dim(at))
         ]
         return made[: len(states)], made[len(states) :]
 
@@ -450,9 +455,17 @@ def batched(node: Node) -> list[Expr]:
     for at in range(size):
         own = [op.squeeze(op.strided_slice(each, [0], [at], [at + 1]), [0]) for each in values]
         split = len(own) - count
+        graph = replace(node.graph, turns=(*node.graph.turns, ("item", constant(at))))
         items.append(
             Scan(
-                node, body, own[:split], own[split:], (0,) * count, directions, (0,) * outputs, (False,) * outputs
+                replace(node, graph=graph),
+                body,
+                own[:split],
+                own[split:],
+                (0,) * count,
+                directions,
+                (0,) * outputs,
+                (False,) * outputs,
             ).results()
         )
     return [op.stack(list(each), 0) for each in zip(*items, strict=True)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import f64, i32, i64
 from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
@@ -171,19 +171,26 @@ def multinomial(node: Node) -> Result:
     return op.reshape(samples, [rows, count])
 
 
+SEEDS = 1 << 52
+"""So many seeds can be drawn."""
+
+
 def seed_of(node: Node) -> dict[str, Any]:
     """The seed and stream of a node's numbers.
 
-    The seed is that of its attribute; or else that of the model, and the stream one that no other node has. The body of
-    a loop would have the same numbers in each turn: `Refusal`.
+    The seed is that of its attribute; or else that of the model, and the stream one that no other node has. In a loop
+    each iteration has a seed of its own, one after the other from one that is drawn for the loop.
     """
     graph = node.graph
-    if graph.is_repeated:
-        raise Refusal("random numbers within a loop would be the same in each turn; compute them before it")
+    stream, seed = zlib.crc32((graph.prefix + node.outputs[0]).encode()), 0 if graph.seed is None else graph.seed
     if "seed" in node.attributes:
-        return {"seed": int(np.float32(node.number("seed")).view(np.int32))}
-    stream = zlib.crc32((graph.prefix + node.outputs[0]).encode())
-    return {"seed": 0 if graph.seed is None else graph.seed, "stream": stream}
+        stream, seed = 0, int(np.float32(node.number("seed")).view(np.int32))
+    for name, turn in graph.turns:
+        drawn = op.random.uniform(seed, [1], high=SEEDS, dtype=f64, stream=zlib.crc32(name.encode()))
+        (first,) = node.run_time_dims(op.astype(drawn, i64))
+        at = turn if isinstance(turn, Dim) else node.run_time_dims(op.reshape(turn.expr(node.bb), [1]))[0]
+        seed = first + at
+    return {"seed": seed, "stream": stream} if stream else {"seed": seed}
 
 
 def _shape(node: Node) -> list[Dim | int]:

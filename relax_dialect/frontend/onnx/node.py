@@ -91,8 +91,8 @@ class GraphScope(ABC):
     """What names of nodes begin with: the names of the nodes whose functions these are."""
     is_inner: bool = False
     """Whether this is no graph of its own, but the body of a node."""
-    is_repeated: bool = False
-    """Whether these nodes are in the body of a loop."""
+    turns: tuple[tuple[str, Dim | Value], ...] = ()
+    """The loops in whose bodies these nodes are, from outside in: their names, and the number of the iteration."""
     kernels: dict[object, str] = field(default_factory=dict[object, str])
     """PrimFuncs of the module that are called again, by what they compute."""
     seed: Expr | None = None
@@ -105,7 +105,7 @@ class GraphScope(ABC):
         hints: Mapping[str, TensorType] | None = None,
         opsets: Mapping[str, int] | None = None,
         prefix: str | None = None,
-        is_repeated: bool = False,
+        turn: tuple[str, Dim | Value] | None = None,
     ) -> Self:
         """The scope of another graph at the same place."""
         return replace(
@@ -115,7 +115,7 @@ class GraphScope(ABC):
             environment=environment,
             prefix=self.prefix if prefix is None else prefix,
             is_inner=True,
-            is_repeated=self.is_repeated or is_repeated,
+            turns=self.turns if turn is None else (*self.turns, turn),
         )
 
     @abstractmethod

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import f32, f64
+from xdsl.dialects.builtin import f32, f64, i1
 from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.creation import seed_of
+from relax_dialect.frontend.onnx.datatype import converted
 from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
@@ -149,7 +150,7 @@ def dropout(node: Node) -> Result:
     """The data as they are, unless in training; the mask is true everywhere."""
     training = node.known(2)
     if node.has(2) and training is None:
-        raise Refusal("whether dropout is in training is not known while importing")
+        return _perhaps_in_training(node)
     if training is not None and training.any():
         return _training_dropout(node)
     if len(node.outputs) < 2 or not node.outputs[1]:
@@ -158,7 +159,18 @@ def dropout(node: Node) -> Result:
     return node.value(0), op.full(list(node.shape()), one)
 
 
-def _training_dropout(node: Node) -> Result:
+def _perhaps_in_training(node: Node) -> Result:
+    """Either, by an operand."""
+    node.graph.require_control_flow()
+    with node.bb.if_(op.reshape(converted(node[2], i1), [])) as branch:
+        with branch.then():
+            node.bb.yield_(*_training_dropout(node))
+        with branch.otherwise():
+            node.bb.yield_(node[0], op.full(list(node.shape()), node.bb.const(True)))
+    return branch.results
+
+
+def _training_dropout(node: Node) -> tuple[Expr, Expr]:
     """Zeros at random places, as many as the ratio says; the others are scaled, so that the mean stays."""
     ratio = op.astype(node[1], node.dtype()) if node.has(1) else node.like(0.5)
     random = op.random.uniform(shape=list(node.shape()), dtype=node.dtype(), **seed_of(node))

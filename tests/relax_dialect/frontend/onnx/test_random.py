@@ -99,24 +99,67 @@ def test_the_name_of_the_seed_is_taken():
         import_model(proto, seed="x")
 
 
-def test_turns_of_a_loop_would_have_the_same_numbers():
-    body = helper.make_graph(
-        [helper.make_node("RandomNormalLike", ["v"], ["w"], name="noise")],
+def _loop_body(*nodes: Any, carried: str = "w") -> Any:
+    """A body that carries a tensor like `x` and gathers the same."""
+    return helper.make_graph(
+        [*nodes, helper.make_node("Identity", [carried], ["gathered"])],
         "body",
         [
             helper.make_tensor_value_info("i", TensorProto.INT64, []),
             helper.make_tensor_value_info("go", TensorProto.BOOL, []),
             info("v", X),
         ],
-        [helper.make_tensor_value_info("go", TensorProto.BOOL, []), info("w", X)],
+        [helper.make_tensor_value_info("go", TensorProto.BOOL, []), info(carried, X), info("gathered", X)],
     )
-    proto = _model(
-        helper.make_node("Loop", ["times", "", "x"], ["y"], body=body),
-        constants={"times": np.array(3)},
-        y=TensorProto.FLOAT,
+
+
+@pytest.mark.parametrize("times", [3, 12])
+@pytest.mark.parametrize("attributes", [{}, {"seed": 3.0}], ids=["model", "own"])
+def test_each_turn_of_a_loop_has_its_own_numbers(times: int, attributes: dict[str, float]):
+    """Written out and as a loop, and so it is in a loop in a loop."""
+    noise = helper.make_node("RandomUniformLike", ["v"], ["w"], **attributes)
+    inner = _loop_body(helper.make_node("RandomUniformLike", ["u"], ["w"], **attributes))
+    inner.input[2].name = "u"
+    outer = _loop_body(helper.make_node("Loop", ["times", "", "v"], ["last", "rows"], body=inner), carried="last")
+    outer.node[-1].input[0], outer.output[2].type.tensor_type.shape.dim.add().dim_value = "rows", 50
+    outer.output[2].type.tensor_type.shape.dim[0].dim_value = times
+    outer.output[2].type.tensor_type.shape.dim[1].dim_value = len(X)
+    nodes = [
+        helper.make_node("Loop", ["times", "", "x"], ["y", "all"], body=_loop_body(noise)),
+        helper.make_node("Loop", ["times", "", "x"], ["z", "nested"], body=outer),
+    ]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("all", "nested")]
+    proto = model(nodes, [info("x", X)], outputs, {"times": np.array(times)})
+    single, nested = run(proto, X)
+    for numbers in (single.reshape(times, -1), nested.reshape(times * times, -1)):
+        assert len(np.unique(numbers[:, 0])) == len(numbers)
+        assert np.abs(np.corrcoef(numbers) - np.eye(len(numbers))).max() < 0.15
+    again, _ = run(proto, X)
+    assert np.array_equal(single, again)
+
+
+def test_each_step_of_a_scan_has_its_own_numbers():
+    body = helper.make_graph(
+        [helper.make_node("RandomUniformLike", ["row"], ["w"])], "body", [info("row", X[0])], [info("w", X[0])]
     )
-    with pytest.raises(OnnxImportError, match=r"noise.*the same in each turn"):
-        import_model(proto)
+    (y,) = run(_model(helper.make_node("Scan", ["x"], ["y"], body=body, num_scan_inputs=1), y=TensorProto.FLOAT), X)
+    assert len(np.unique(y[:, 0])) == len(X)
+
+
+def test_dropout_that_is_perhaps_in_training():
+    node = helper.make_node("Dropout", ["x", "ratio", "training"], ["y", "mask"])
+    training = np.array(True)
+    outputs = [
+        helper.make_tensor_value_info(name, kind, [None] * 2)
+        for name, kind in (("y", TensorProto.FLOAT), ("mask", TensorProto.BOOL))
+    ]
+    proto = model([node], [info("x", X), info("training", training)], outputs, {"ratio": np.float32(0.2)})
+    y, mask = run(proto, X, training)
+    assert np.array_equal(y, np.where(mask, X / np.float32(0.8), 0))
+    assert mask.mean() == pytest.approx(0.8, abs=0.04)
+    y, mask = run(proto, X, np.array(False))
+    assert np.array_equal(y, X)
+    assert mask.all()
 
 
 def test_numbers_that_are_no_floats():
