@@ -6,22 +6,33 @@ The instructions of x86 and Arm for bytes take one unsigned and one signed facto
 A quotient by `1 + e**x`, as silu has it, is part of an elementary function: its divisor is a number from 1 on or
 infinite, so that an estimate of the reciprocal and a step of Newton's replace a division, which takes as long
 as sixteen multiplications. It is at most 2 units in the last place off. Extrema are exact.
+
+The maximum of x86 is its second operand where one is NaN, and where both are zeros: with a constant first it is what
+IEEE 754 has, but for -0 where the constant is 0, and a sum with 0 is 0 then.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 from typing import cast
 
-from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import VectorType, bf16, f32, i8, i16
+from xdsl.dialects import arith, llvm, vector
+from xdsl.dialects.builtin import FloatAttr, VectorType, bf16, f32, f64, i8, i16, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.llvm.builder.function_builder import dense_integers, lanes_of
+from lowering.llvm.builder.function_builder import dense_integers, element_type, lane_count, lanes_of
 from lowering.llvm.builder.llvm_builder import LLVMBuilder
 from lowering.tir_to_llvm.arithmetic.arith_ops import ARITH_LOWERINGS, Lower
-from lowering.tir_to_llvm.math.avx512 import extremum, has_extrema, has_registers, reciprocal
+from lowering.tir_to_llvm.math.avx512 import (
+    REGISTER,
+    ROUNDED_AS_SET,
+    extremum,
+    has_extrema,
+    has_registers,
+    reciprocal,
+)
 from lowering.tir_to_llvm.math.floats import Floats
 from tir_dialect.analysis.patterns import power_in_sum
 from tir_dialect.ops.memory import i32_array
@@ -213,11 +224,46 @@ def _divf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAVal
 
 def _extremum(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     left, right = operands
-    f = Floats(b, left.type)
-    known = any(isinstance(operand.owner, arith.ConstantOp) for operand in op.operands)  # which LLVM makes use of
-    if not known and has_extrema(f):
-        return extremum(f, left, right, isinstance(op, arith.MaximumfOp))
+    f, greatest = Floats(b, left.type), isinstance(op, arith.MaximumfOp)
+    for value, limit in ((left, op.operands[1]), (right, op.operands[0])):
+        number = _number(limit)
+        if number is not None and _is_limit(number, greatest) and _has_ordered_extrema(f):
+            return _limited(f, value, number, greatest)
+    if has_extrema(f):
+        return extremum(f, left, right, greatest)
     return ARITH_LOWERINGS[type(op)](b, op, operands)
+
+
+def _number(value: SSAValue) -> float | None:
+    """The number that a value is, or all lanes of it."""
+    owner = value.owner
+    if isinstance(owner, vector.BroadcastOp):
+        owner = owner.source.owner
+    constant = owner.value if isinstance(owner, arith.ConstantOp) else None
+    return constant.value.data if isinstance(constant, FloatAttr) else None
+
+
+def _is_limit(number: float, greatest: bool) -> bool:
+    """Whether `_limited` takes a constant: not NaN, nor -0 as an upper limit, which no sum makes of +0."""
+    return not math.isnan(number) and (greatest or number != 0 or math.copysign(1.0, number) > 0)
+
+
+def _has_ordered_extrema(f: Floats) -> bool:
+    """Whether these are floats of x86 in registers of AVX2 or more."""
+    module = f.b.module
+    return module.vector_bits >= 256 and "neon" not in module.extensions and element_type(f.type) in (f32, f64)
+
+
+def _limited(f: Floats, value: SSAValue, limit: float, greatest: bool) -> SSAValue:
+    """The greater or smaller of a value and a constant."""
+    constant, lanes = f.number(limit), lane_count(f.type) or 1
+    if element_type(f.type) == f32 and lanes == REGISTER and f.b.module.avx512:
+        name, as_set = f"llvm.x86.avx512.{'max' if greatest else 'min'}.ps.512", f.b.integer(ROUNDED_AS_SET, i32)
+        number = f.b.intrinsic(name, (constant, value, as_set), f.type)
+    else:
+        beyond = f.b.compare_floats("olt" if greatest else "ogt", value, constant)
+        number = f.b.select(beyond, constant, value)
+    return f.add(number, constant) if greatest and limit == 0 and math.copysign(1.0, limit) > 0 else number
 
 
 REGISTER_LOWERINGS: dict[type[Operation], Lower] = {

@@ -18,7 +18,7 @@ REGISTER = 16
 
 FLOATS, INTEGERS = VectorType(f32, [REGISTER]), VectorType(i32, [REGISTER])
 DOUBLES, SHORTS = VectorType(f64, [REGISTER // 2]), VectorType(i16, [2 * REGISTER])
-_ALL, _ROUNDED_AS_SET = -1, 4
+_ALL, ROUNDED_AS_SET = -1, 4
 _DOWN, _TO_ZERO = 9, 11
 """Rounding of one instruction, which then raises no exceptions."""
 _LEAST, _GREATEST = 4, 5
@@ -41,7 +41,7 @@ def _masked(f: Floats, name: str, parts: Sequence[SSAValue]) -> SSAValue:
     """An intrinsic of a register of the format of f, for all lanes, rounded as is set."""
     is_double = f.format == BINARY64
     type_, mask = (DOUBLES, i8) if is_double else (FLOATS, i16)
-    rest = f.b.zero(type_), f.b.integer(_ALL, mask), f.b.integer(_ROUNDED_AS_SET, i32)
+    rest = f.b.zero(type_), f.b.integer(_ALL, mask), f.b.integer(ROUNDED_AS_SET, i32)
     return f.b.intrinsic(f"llvm.x86.avx512.mask.{name}.p{'d' if is_double else 's'}.512", (*parts, *rest), type_)
 
 
@@ -94,7 +94,7 @@ def extremum(f: Floats, left: SSAValue, right: SSAValue, greatest: bool) -> SSAV
     kind, lanes = f.b.integer(_GREATEST if greatest else _LEAST, i32), lanes_of(f.type)
 
     def between(parts: Sequence[SSAValue]) -> SSAValue:
-        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(ROUNDED_AS_SET, i32)
         return f.b.intrinsic("llvm.x86.avx512.mask.range.ps.512", (*parts, kind, *rest), FLOATS)
 
     if lanes < REGISTER:
@@ -109,7 +109,7 @@ def bounded(f: Floats, value: SSAValue, limit: float) -> SSAValue:
     """The number that is nearest of those from `-limit` to `limit`; the limit instead of NaN."""
 
     def least(parts: Sequence[SSAValue]) -> SSAValue:
-        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(ROUNDED_AS_SET, i32)
         most, kind = f.b.float(limit, FLOATS), f.b.integer(_LEAST_SIZE, i32)
         return f.b.intrinsic("llvm.x86.avx512.mask.range.ps.512", (*parts, most, kind, *rest), FLOATS)
 
