@@ -25,12 +25,14 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriterListener
 from xdsl.utils.hints import isa
 
+from tir_dialect.walking import walked
+
 
 def inherit_location(source: Operation | LocationAttr, new_ops: Operation | Iterable[Operation]) -> None:
     """Gives `source`'s location to every op of `new_ops`, nested ones included, that has none of its own."""
     location = source.location if isinstance(source, Operation) else source
     for new_op in (new_ops,) if isinstance(new_ops, Operation) else new_ops:
-        for op in new_op.walk():
+        for op in walked(new_op):
             if isinstance(op.location, UnknownLoc):
                 op.location = location
 

@@ -17,6 +17,7 @@ from lowering.index import INDEX
 from lowering.pass_context import PassContext
 from lowering.registry import Pass, available_passes, steps_before
 from tir_dialect.target import Target
+from tir_dialect.walking import walked
 
 
 class PipelinePass(ModulePass, ABC):
@@ -103,9 +104,9 @@ class Contents:
         if entry is None or not entry.requires:
             return True
         if self._names is None:
-            self._names = frozenset(op.name for op in self._module.walk())
+            self._names = frozenset(op.name for op in walked(self._module))
         has_any = not self._names.isdisjoint(entry.requires)
-        return has_any or (entry.folds and any(map(_has_known_operands, self._module.walk())))
+        return has_any or (entry.folds and any(map(_has_known_operands, walked(self._module))))
 
     def forget(self) -> None:
         """The module has changed."""

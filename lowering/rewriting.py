@@ -29,6 +29,7 @@ from xdsl.rewriter import InsertPoint
 from lowering.diagnostics import fail
 from lowering.locations import keep_locations
 from tir_dialect.new_ops import erase_dead
+from tir_dialect.walking import walked
 
 
 class ConversionRewriter(PatternRewriter):
@@ -222,7 +223,7 @@ def apply_patterns(
     """
     index = patterns if isinstance(patterns, PatternIndex) else PatternIndex(patterns)
     worklist = _Worklist()
-    ops = [op for op in scope.walk() if op is not scope and index.of(op)]
+    ops = [op for op in walked(scope) if op is not scope and index.of(op)]
     if not ops:
         return False
     for op in ops if reverse else reversed(ops):

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.signatures import signature_of
 from tir_dialect.ops.calls import CallPackedOp as KernelCallPackedOp
+from tir_dialect.walking import walked
 from vm_dialect.arguments import write_signatures
 from vm_dialect.executable.model import PACKED_NOTE, SIGNATURES_NOTE
 from vm_dialect.ops.calls import CallPackedOp
@@ -24,6 +25,6 @@ def signatures_note(module: ModuleOp) -> dict[str, str]:
 
 def packed_note(module: ModuleOp) -> dict[str, str]:
     """The note of an executable's metadata with the packed functions that `vm.func`s and their kernels call, if any."""
-    called = (op for op in module.walk() if isinstance(op, CallPackedOp | KernelCallPackedOp))
+    called = (op for op in walked(module) if isinstance(op, CallPackedOp | KernelCallPackedOp))
     names = dict.fromkeys(op.function.data for op in called)
     return {PACKED_NOTE: json.dumps(list(names))} if names else {}

@@ -15,7 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.accesses import ONE, widths
 from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
 from tir_dialect.analysis.regions import AxisRange
-from tir_dialect.analysis.structure import ancestors, ops_in
+from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim, MinAtom, Prover, constant, maximum, minimum
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.function import PrimFuncOp
@@ -24,6 +24,7 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.types import BufferType
+from tir_dialect.walking import ops_in
 
 User: TypeAlias = LoadOp | StoreOp | MatchBufferOp
 

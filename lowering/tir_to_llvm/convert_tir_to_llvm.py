@@ -59,11 +59,11 @@ from lowering.tir_to_llvm.memory.tile_registers import (
 )
 from lowering.tir_to_llvm.packed_calls import LowerCallBoxed, LowerCallPacked
 from relax_dialect.scope import symbol_name
-from tir_dialect.analysis.structure import ops_in
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import EXTENSIONS
 from tir_dialect.types import BufferType
+from tir_dialect.walking import ops_in
 
 PATTERNS = PatternIndex(
     [

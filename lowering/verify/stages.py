@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 
 from lowering.diagnostics import Finding, refuse
 from lowering.index import INDEX
+from tir_dialect.walking import walked
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def _body_findings(function: Operation, name: str, stage: Stage, allowed: Sequen
     def is_legal_type(type_name: str) -> bool:
         return _is_legal_type(type_name, stage)
 
-    for op in function.walk():
+    for op in walked(function):
         if op is not function and not is_legal(op.name):
             yield _illegal(op, name, f"where {stage.meaning}")
             continue

@@ -24,6 +24,7 @@ from tir_dialect.dims import Dim, determined
 from tir_dialect.dtypes import is_dtype, scalar_type
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
+from tir_dialect.walking import walked
 
 
 def find_prim_func(op: Operation, callee: SymbolRefAttr) -> PrimFuncOp | None:
@@ -177,7 +178,7 @@ def captured_parameters(module: Operation) -> dict[str, int]:
     Such a function is the code of closures, so errors count its arguments without these.
     """
     counts: dict[str, set[int]] = {}
-    for op in module.walk():
+    for op in walked(module):
         if op.name == "relax.make_closure":
             for name in called_functions(op):
                 counts.setdefault(name, set()).add(len(op.operands))

@@ -18,7 +18,7 @@ from tir_dialect.analysis.accesses import Reach, index_of, leaves, name_of, unco
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.structure import ancestors, is_inside, ops_in, root_buffer, view_offsets
+from tir_dialect.analysis.structure import ancestors, is_inside, root_buffer, view_offsets
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockIterator, BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp, WhileOp
@@ -29,6 +29,7 @@ from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
+from tir_dialect.walking import ops_in
 
 
 def unbound_symbol(func: PrimFuncOp) -> tuple[str, str] | None:

@@ -31,6 +31,7 @@ from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import BufferViewOp
 from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.types import IteratorKind
+from tir_dialect.walking import ops_in
 
 
 class OpPattern(IntEnum):
@@ -74,7 +75,7 @@ def computation_patterns(func: PrimFuncOp) -> tuple[OpPattern, ...]:
 
     A softmax has none but reductions and elementwise ones, though as a whole it is as hard as a matrix product.
     """
-    ops = list(func.body.walk())
+    ops = ops_in(func.body)
     if func.may_alias is not None or any(map(_is_opaque, ops)):
         return (OpPattern.OPAQUE,)
     space = IndexSpace(func)

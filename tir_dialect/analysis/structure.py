@@ -18,20 +18,7 @@ from tir_dialect.ops.raw_memory import AddressOfOp
 from tir_dialect.ops.regions import BufferViewOp, MatchBufferOp, ViewOp
 from tir_dialect.ops.tile_registers import StoreTileOp
 from tir_dialect.types import BufferType
-
-
-def ops_in(region: Region) -> Iterator[Operation]:
-    """All ops in a region, in the order of `walk`, but without its nested generators."""
-    pending = _from_last(region)
-    while pending:
-        op = pending.pop()
-        yield op
-        if op.regions:
-            pending += _from_last(*op.regions)
-
-
-def _from_last(*regions: Region) -> list[Operation]:
-    return [op for region in regions for block in region.blocks for op in block.ops][::-1]
+from tir_dialect.walking import ops_in
 
 
 def blocks_in(region: Region) -> list[BlockOp]:
@@ -135,7 +122,7 @@ def written_buffers(function: PrimFuncOp) -> set[SSAValue]:
     Linear in the size of the function.
     """
     written: set[SSAValue] = set()
-    for op in function.body.walk():
+    for op in ops_in(function.body):
         if isinstance(op, StoreOp | StoreTileOp | AddressOfOp):
             written.add(root_buffer(op.buffer))
         elif isinstance(op, CallOp | ForeignCallOp):

@@ -32,6 +32,7 @@ from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
+from tir_dialect.walking import ops_in
 
 if TYPE_CHECKING:
     import tvm_ffi
@@ -224,4 +225,4 @@ def _callees(function: PrimFuncOp, functions: Mapping[str, PrimFuncOp]) -> list[
 
 
 def _called_by(function: PrimFuncOp) -> Iterator[str]:
-    return (op.callee.root_reference.data for op in function.body.walk() if isinstance(op, CallOp))
+    return (op.callee.root_reference.data for op in ops_in(function.body) if isinstance(op, CallOp))

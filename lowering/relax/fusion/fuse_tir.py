@@ -36,6 +36,7 @@ from tir_dialect.dtypes import scalar_type
 from tir_dialect.new_ops import erase_dead
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
+from tir_dialect.walking import walked
 
 MOST_NAMES = 5
 """A kernel is called after the first so many of its parts."""
@@ -267,7 +268,7 @@ class FuseTIRPass(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Replaces every group."""
-        groups = [inner for inner in op.walk() if isinstance(inner, FusedOp)]
+        groups = [inner for inner in walked(op) if isinstance(inner, FusedOp)]
         if not groups:
             return
         kernels = _Kernels(op)
@@ -335,7 +336,7 @@ def _same(one: Number | None, other: Number | None) -> bool:
 
 def _remove_unused(module: ModuleOp, names: Iterable[str]) -> None:
     """Erases those of the PrimFuncs that nothing calls any more."""
-    used = {name for op in module.walk() for name in called_functions(op)}
+    used = {name for op in walked(module) for name in called_functions(op)}
     gone = set(names) - used
     for op in list(module.ops):
         if isinstance(op, PrimFuncOp) and op.sym_name.data in gone:

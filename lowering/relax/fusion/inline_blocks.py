@@ -18,6 +18,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.statements import is_index_op
 from tir_dialect.types import IteratorKind
+from tir_dialect.walking import ops_in
 
 MOST_REPEATED = 8
 """So many simple operations may be done again for each use, rather than written to memory and read."""
@@ -263,6 +264,6 @@ def _number_values(block: Block, accesses: _Accesses) -> None:
 
 
 def _erase_unused(func: PrimFuncOp) -> None:
-    for op in reversed(list(func.body.walk())):
+    for op in reversed(ops_in(func.body)):
         if is_index_op(op) and not any(result.uses for result in op.results):
             Rewriter.erase_op(op)

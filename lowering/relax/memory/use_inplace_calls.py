@@ -31,6 +31,7 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.walking import ops_in
 
 Pair = tuple[int, int]
 """The numbers of two parameters: an operand and the result that may take its memory."""
@@ -47,7 +48,7 @@ def inplace_pairs(func: PrimFuncOp) -> tuple[Pair, ...]:
     patterns = computation_patterns(func)
     if OpPattern.OPAQUE in patterns:
         return ()
-    stores = [op for op in func.body.walk() if isinstance(op, StoreOp) and not isinstance(op.parent_op(), InitOp)]
+    stores = [op for op in ops_in(func.body) if isinstance(op, StoreOp) and not isinstance(op.parent_op(), InitOp)]
     maps = [store for store, pattern in zip(stores, patterns, strict=True) if pattern <= OpPattern.INJECTIVE]
     space = IndexSpace(func)
     return tuple(pair for store in maps for pair in _pairs_of(func, store, space))

@@ -24,6 +24,7 @@ from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import called_functions, symbol_name
 from relax_dialect.struct_info.symbols import fresh_name
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.walking import walked
 
 
 @dataclass
@@ -47,7 +48,7 @@ class Variants:
         """Erases the kernels, and variants, of which only variants are called."""
         if not self._made:
             return
-        used = {name for op in self.module.walk() for name in called_functions(op)}
+        used = {name for op in walked(self.module) for name in called_functions(op)}
         for func in {*(func for func, _ in self._made), *self._made.values()}:
             if func.sym_name.data not in used:
                 Rewriter.erase_op(func)

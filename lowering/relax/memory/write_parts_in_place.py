@@ -30,6 +30,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import BufferType
+from tir_dialect.walking import ops_in
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Copied:
 def copied_parts(func: PrimFuncOp) -> Iterator[Copied]:
     """The operands that a kernel only copies, before it is scheduled."""
     space, params, stores = IndexSpace(func), func.params, dict[SSAValue, Sequence[StoreOp] | None]()
-    for store in func.body.walk():
+    for store in ops_in(func.body):
         load = store.value.owner if isinstance(store, StoreOp) else None
         if not isinstance(store, StoreOp) or not isinstance(load, LoadOp) or load.buffer not in params:
             continue

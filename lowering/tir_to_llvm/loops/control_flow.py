@@ -46,7 +46,7 @@ from lowering.tir_to_llvm.loops.serial import (
 )
 from lowering.tir_to_llvm.memory.allocation import release
 from tir_dialect.analysis.dims import DimEvaluator
-from tir_dialect.analysis.structure import is_inside, ops_in, root_buffer
+from tir_dialect.analysis.structure import is_inside, root_buffer
 from tir_dialect.dims import Dim, SymbolAtom, symbol
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
@@ -54,6 +54,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
 from tir_dialect.types import BufferType, LoopKind
+from tir_dialect.walking import ops_in
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.kernels.cpu.structure.contraction import reads_panels
 from tir_dialect.analysis.dependence import Dependence
 from tir_dialect.analysis.dims import dim_of
-from tir_dialect.analysis.structure import enclosing_func, loop_of
+from tir_dialect.analysis.structure import blocks_in, enclosing_func, loop_of
 from tir_dialect.dims import Dim, Prover, constant, floordiv, mod
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -113,7 +113,7 @@ def _replace_by_whole(uses: Sequence[Use], group: SSAValue, member: SSAValue, si
 def split_groups(func: PrimFuncOp) -> bool:
     """Splits the axes of groups of all reductions of a function; returns whether there were any."""
     changed = False
-    sums = [op for op in func.walk() if isinstance(op, BlockOp) and op.init is not None]
+    sums = [op for op in blocks_in(func.body) if op.init is not None]
     for block in sums:
         found = next(_groups(block), None)
         if found is not None:
@@ -139,7 +139,7 @@ Along = frozenset[tuple[SSAValue, int]]
 
 def _readers(func: PrimFuncOp, written: Along, length: Dim | None) -> Iterator[tuple[BlockOp, BlockArgument, ForOp]]:
     """The elementwise blocks that read along such dimensions by an iterator that is used only in indices."""
-    for block in [op for op in func.walk() if isinstance(op, BlockOp) and op.init is None]:
+    for block in [op for op in blocks_in(func.body) if op.init is None]:
         for iterator in block.iterators:
             loop, value = loop_of(iterator.binding), iterator.value
             if loop is None or iterator.kind is not IteratorKind.SPATIAL or dim_of(loop.upper) is not length:

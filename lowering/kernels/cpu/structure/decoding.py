@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.structure import block_of
+from tir_dialect.analysis.structure import block_of, blocks_in
 from tir_dialect.block_formats import FORMATS, BlockFormat
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import byte_size, is_unsigned
@@ -74,7 +74,7 @@ def _matrix(block: BlockOp, loads: list[LoadOp]) -> Dim | None:
 
 def decodes(func: PrimFuncOp) -> bool:
     """Whether a function does nothing but decode the only matrix of a buffer."""
-    blocks = [op for op in func.body.walk() if isinstance(op, BlockOp)]
+    blocks = blocks_in(func.body)
     decoding = find_decoding(blocks[0]) if len(blocks) == 1 else None
     return decoding is not None and len(buffer_type(decoding.packed).shape) == 2
 

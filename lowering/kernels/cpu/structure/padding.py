@@ -12,9 +12,9 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.structure.stages import Stage, only_stage
 from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.structure import blocks_in
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp
@@ -81,7 +81,7 @@ def find_padding(stage: Stage, *, any_end: bool = False) -> Padding | None:
 
 def pads_bytes(func: PrimFuncOp) -> bool:
     """Whether a function does nothing but put a constant around bytes."""
-    blocks = [op for op in func.body.walk() if isinstance(op, BlockOp)]
+    blocks = blocks_in(func.body)
     if len(blocks) != 1 or not any(isinstance(op, IfOp) for op in blocks[0].body.block.ops):
         return False
     stage = only_stage(func)
