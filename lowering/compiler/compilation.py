@@ -42,6 +42,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
+from tir_dialect.walking import walked
 from vm_dialect.codegen import ConstantPool, emit_executable
 from vm_dialect.exec_builder import ExecBuilder
 from vm_dialect.executable import (
@@ -147,7 +148,7 @@ def compile_program(
         notes = signatures_note(lowered)
         types = declared_types(lowered)  # passes make objects of parameters
         pipeline = RelaxToVMPass if options.opt_level else RelaxToVMPlainPass
-        elsewhere = once(lambda: background.beside(load_elsewhere))
+        elsewhere = once(lambda: background.beside(lambda process: load_elsewhere(process, target)))
         if _different_operators(lowered) > 4 * MANY_KERNELS:  # many of which become one kernel with others
             elsewhere()
 
@@ -227,7 +228,7 @@ def _native_object(target: Target, data: bytes) -> NativeObject:
 
 def _different_operators(module: ModuleOp) -> int:
     """The number of operators that differ in more than their operands."""
-    operators = (op for op in module.walk() if isinstance(op, Operator))
+    operators = (op for op in walked(module) if isinstance(op, Operator))
     return len({(op.name, *(operand.type for operand in op.operands)) for op in operators})
 
 

@@ -26,7 +26,7 @@ from lowering.compiler.kernels.kernel_lowering import (
 )
 from lowering.context import make_context
 from lowering.llvm.background import CompilerProcess, NoAnswerError
-from lowering.llvm.binding import CodegenError, llvm
+from lowering.llvm.binding import CodegenError
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.parsing import parse_module
 from tir_dialect.analysis.fingerprint import Fingerprint
@@ -128,10 +128,10 @@ class KernelMaker:
         return code.data
 
 
-def load_elsewhere(process: CompilerProcess) -> None:
+def load_elsewhere(process: CompilerProcess, target: Target) -> None:
     """Has the process load what makes kernels, before there is one."""
-    with suppress(NoAnswerError):
-        process.ask(load)
+    with suppress(NoAnswerError, CodegenError):
+        process.ask(load, target)
 
 
 def _nothing() -> None:
@@ -185,13 +185,20 @@ def compile_kernel(kernel: KernelText, known: frozenset[str]) -> KernelCode:
     return KernelCode(compile_object(text, kernel.target, CompileOptions(kernel.options.opt_level)), routines)
 
 
-def load() -> None:
-    """Loads what makes kernels."""
-    for name in ("lowering.kernels.schedule_cpu", "lowering.tir_to_llvm.convert_tir_to_llvm"):
+_SMALLEST = "define void @nothing() {\n  ret void\n}\n"
+_LOADED = (
+    *("lowering.kernels.schedule_cpu", "lowering.tir_to_llvm.convert_tir_to_llvm"),
+    *("lowering.kernels.cpu.compute_bound", "lowering.kernels.cpu.memory_bound"),
+)
+
+
+def load(target: Target) -> None:
+    """Loads what makes kernels, and the parts of LLVM that any code needs."""
+    for name in _LOADED:
         import_module(name)
     tir_passes()
-    llvm()
     _context()
+    compile_object(_SMALLEST, target, CompileOptions())
 
 
 @cache
