@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 from typing_extensions import override
@@ -65,6 +65,8 @@ class TileMemory:
 
 CALLED_MACS = 3000
 """Multiply-adds of vectors in a tile from which on a call of a function takes no more than 1 % of its time."""
+CALLED_MACS_OF_512_BITS = 700
+"""The same for vectors of 512 bits, of which a tile has 28 accumulators."""
 CALLED_LOOPS = (2, 3)
 """Loops of a reduction in such a function. With more, the innermost ones are so short that a function, to which steps
 are no constants, takes 4 % longer. The length of a single one is a constant, and hardly any two have the same.
@@ -125,6 +127,9 @@ class MicroKernel:
                 (f"{name}{number}" for name in ("count", "data", "weights")), (counts[number], *steps), strict=True
             )
         sizes |= {"data": data, "weights": weights}
+        is_called = self._is_called(mr, most)
+        if is_called:
+            prefetches = [replace(each, count=self._usual(each)) for each in prefetches]
         for number, each in enumerate(prefetches):
             runs = reduce(code.mul, counts[:-1], each.number)
             start = code.add(each.start, code.mul(runs, each.count * self._line))
@@ -141,7 +146,7 @@ class MicroKernel:
             tuple((each.memory is self.weights.memory, each.count, each.level) for each in prefetches),
         )
         others = [each.memory for each in prefetches if each.memory is not self.weights.memory]
-        routines = self.gemm.kernel.routines if self._is_called(mr, most) else NO_ROUTINES
+        routines = self.gemm.kernel.routines if is_called else NO_ROUTINES
         buffers = [self.data.memory, self.weights.memory, memory.buffer, *others]
         routines.call(code, kind, [sizes[name] for name in kind.sizes()], buffers)
 
@@ -162,7 +167,13 @@ class MicroKernel:
         runs, steps = self.runs(most), self.extents[-1].constant_value
         if len(self.extents) not in CALLED_LOOPS or runs is None or steps is None:
             return False
-        return runs * steps * mr * self.width >= CALLED_MACS
+        is_wide = self.gemm.kernel.target.vector_bits >= 512
+        return runs * steps * mr * self.width >= (min(CALLED_MACS, CALLED_MACS_OF_512_BITS) if is_wide else CALLED_MACS)
+
+    def _usual(self, prefetch: PrefetchedCacheLines) -> int:
+        """At least as many cache lines, of few different numbers, so that tiles share functions."""
+        least = 2 if prefetch.memory is self.weights.memory else 1
+        return max(least, 1 << (prefetch.count - 1).bit_length())
 
     def _prefetched_data(self, mr: int, most: int | None) -> int:
         """How many cache lines to prefetch of what the next tile loads: all if L1 holds that too.

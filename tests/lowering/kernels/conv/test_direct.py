@@ -146,6 +146,9 @@ LARGE = {
     "256 to 64, 56x56": Blocked(Convolution(256, 64, 1), image=(56, 56)),
     "512 to 128, 28x28": Blocked(Convolution(512, 128, 1), image=(28, 28)),
     "512 to 128, 28x28, every second": Blocked(Convolution(512, 128, 1, stride=2), image=(56, 56)),
+    "64 to 384, 14x14": Blocked(Convolution(64, 384, 1), image=(14, 14)),
+    "96 to 576, 14x14": Blocked(Convolution(96, 576, 1), image=(14, 14)),
+    "32 to 192, 28x28": Blocked(Convolution(32, 192, 1), image=(28, 28)),
     "16 to 32, 56x56": Blocked(Convolution(16, 32, 1), image=(56, 56)),
     "far apart": Blocked(Convolution(64, 32, 3, padding=12, dilation=12), image=(28, 28)),
 }
@@ -179,21 +182,24 @@ def test_blocks_of_the_reduction(name: str, sizes: tuple[int, int, int], monkeyp
 
 
 @pytest.mark.parametrize(
-    ("convolutions", "expected"),
+    ("convolutions", "target", "expected"),
     [
-        (["256 to 64, 56x56", "512 to 128, 28x28"], ["convolution.f32.14x32"]),
-        (["512 to 128, 28x28", "512 to 128, 28x28, every second"], ["convolution.f32.14x32"] * 2),
-        (["16 to 32, 56x56", "far apart"], []),
+        (["256 to 64, 56x56", "512 to 128, 28x28"], "x86-64-v4", ["convolution.f32.14x32"]),
+        (["64 to 384, 14x14", "96 to 576, 14x14"], "x86-64-v4", ["convolution.f32.14x32"]),
+        (["512 to 128, 28x28", "512 to 128, 28x28, every second"], "x86-64-v4", ["convolution.f32.14x32"] * 2),
+        (["32 to 192, 28x28"], "x86-64-v4", ["convolution.f32.14x32"]),
+        (["32 to 192, 28x28"], "x86-64-v3", []),
+        (["16 to 32, 56x56", "far apart"], "x86-64-v4", []),
     ],
-    ids=["equal tiles", "other strides", "short loops"],
+    ids=["equal tiles", "other prefetches", "other strides", "short tiles", "shorter vectors", "short loops"],
 )
-def test_tiles_of_one_kind_are_one_function(convolutions: list[str], expected: list[str]) -> None:
+def test_tiles_of_one_kind_are_one_function(convolutions: list[str], target: str, expected: list[str]) -> None:
     with outside_modules() as routines:
         for name in convolutions:
             module = parse_module(LARGE[name].text)
             LegalizeOpsPass().apply(Context(), module)
             (function,) = (op for op in module.ops if isinstance(op, PrimFuncOp))
-            schedule(function, Target.parse("x86-64-v4 cores=1"))
+            schedule(function, Target.parse(f"{target} cores=1"))
     assert [name.removeprefix(ROUTINE).rpartition(".")[0] for name in routines] == expected
 
 
