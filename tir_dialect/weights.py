@@ -24,6 +24,7 @@ from tir_dialect.dtypes import (
     is_unsigned,
     numpy_dtype,
 )
+from tir_dialect.lazy_arrays import Elements, array_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,10 +41,16 @@ class Weight:
     """
 
     name: str
-    array: Array | None = None
+    elements: Elements | None = None
+    """The array, or one that is being computed."""
+
+    @property
+    def array(self) -> NDArray[Any] | None:
+        """The elements, when they are there; `None` if they are not in this process."""
+        return None if self.elements is None else array_of(self.elements)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Weight) and self.name == other.name and self.array is other.array
+        return isinstance(other, Weight) and self.name == other.name and self.elements is other.elements
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -74,8 +81,8 @@ class WeightAttr(Data[Weight]):
 
     name = "tir.weight"
 
-    def __init__(self, weight: Weight | str, array: Array | None = None) -> None:
-        super().__init__(Weight(weight, array) if isinstance(weight, str) else weight)
+    def __init__(self, weight: Weight | str, elements: Elements | None = None) -> None:
+        super().__init__(Weight(weight, elements) if isinstance(weight, str) else weight)
 
     @property
     def weight_name(self) -> str:
@@ -84,7 +91,11 @@ class WeightAttr(Data[Weight]):
 
     @property
     def array(self) -> NDArray[Any] | None:
-        """The elements, if this process has them."""
+        """The elements, when they are there; `None` if they are not in this process."""
+        return self.data.array
+
+    def kept_array(self) -> NDArray[Any] | None:
+        """The same, by a method: to ask what has a property is to ask for the property."""
         return self.data.array
 
     @classmethod
@@ -148,7 +159,12 @@ def elements_of(value: TensorAttr) -> NDArray[Any] | None:
     return value.data.array if isinstance(value, WeightAttr) else dense_array(value)
 
 
-def tensor_attr(array: NDArray[Any], name: str | None = None) -> TensorAttr:
+def sources_of(value: TensorAttr) -> Elements | None:
+    """As `elements_of`, but does not wait for elements that are being computed."""
+    return value.data.elements if isinstance(value, WeightAttr) else dense_array(value)
+
+
+def tensor_attr(array: Elements, name: str | None = None) -> TensorAttr:
     """A constant tensor with the elements of `array`, which must not be changed any more.
 
     A tensor with a name, or of more than `MOST_IN_TEXT` elements, becomes a weight; `TypeError` for a dtype that there
@@ -157,6 +173,7 @@ def tensor_attr(array: NDArray[Any], name: str | None = None) -> TensorAttr:
     kind = from_numpy(array.dtype)
     if name is not None:
         return WeightAttr(name, array)
+    array = array_of(array)
     if array.size > MOST_IN_TEXT:
         return WeightAttr(Weight.of_content(array))
     values = array.reshape(-1).tolist()

@@ -88,8 +88,8 @@ class ConstantPool:
         if isa(value, DenseIntOrFPElementsAttr):
             return from_numpy(dense_array(value))
         kept = value if isinstance(value, KeptTensor) else None
-        if kept is not None and kept.array is not None:
-            return from_numpy(kept.array)
+        if kept is not None and (array := kept.kept_array()) is not None:
+            return from_numpy(array)
         elements = self.tensors.get(name if kept is None else kept.weight_name)
         if elements is None:
             raise DiagnosticException(

@@ -111,8 +111,8 @@ class ProgramCache:
     def _source(self, op: ConstantSymbolOp) -> Source | None:
         """Where a constant comes from; None for one that was made by the compiler."""
         kept = op.value if isinstance(op.value, KeptTensor) else None
-        if kept is not None and kept.array is not None:
-            return self._indices.get(id(kept.array))
+        if kept is not None and (array := kept.kept_array()) is not None:
+            return self._indices.get(id(array))
         if kept is None and op.value is not None:
             return None
         name = op.sym_name.data if kept is None else kept.weight_name

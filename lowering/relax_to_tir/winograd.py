@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import prod, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from lowering.relax_to_tir.windows import within
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.ops.function import PrimFuncOp
+from vm_dialect.tensors import aligned_bytes
 
 WINDOW = 3
 TILES = (2, 4)
@@ -51,7 +52,8 @@ def transformed_weights(weights: NDArray[Any], tile: int) -> NDArray[np.float32]
     """`G g G'` of weights in OIHW, as matrices `[(M + 2) ** 2, I, O]`; computed in `f64` and rounded once."""
     g, taps = _WEIGHTS[tile], weights.transpose(2, 3, 1, 0)
     _, width, inputs, outputs = taps.shape
-    made = np.empty((len(g) ** 2, inputs, outputs), np.float32)
+    shape = len(g) ** 2, inputs, outputs
+    made = aligned_bytes(4 * prod(shape)).view(np.float32).reshape(shape)
     step = max(1, _CACHED_WEIGHTS // outputs)
     for first in range(0, inputs, step):
         some = taps[:, :, first : first + step].astype(np.float64, "C")

@@ -53,6 +53,20 @@ def relaid(x: Array, source: BlockedLayout, target: BlockedLayout) -> Array:
     return _cut(_joined(x, source, capitals), capitals, target)
 
 
+def relaid_shape(shape: Sequence[int], source: BlockedLayout, target: BlockedLayout) -> tuple[int, ...]:
+    """The shape of what `relaid` gives for a tensor of a shape."""
+    letters, blocks = [letter for letter, _ in source], dict(target)
+
+    def length(capital: str) -> int:
+        inner = capital.lower()
+        return shape[letters.index(capital)] * (shape[letters.index(inner)] if inner in letters else 1)
+
+    return tuple(
+        blocks[letter] if letter.islower() else -(-length(letter) // blocks.get(letter.lower(), 1))
+        for letter, _ in target
+    )
+
+
 def _joined(x: Array, layout: BlockedLayout, capitals: Sequence[str]) -> Array:
     letters = [letter for letter, _ in layout]
     order = [
@@ -67,7 +81,8 @@ def _joined(x: Array, layout: BlockedLayout, capitals: Sequence[str]) -> Array:
 def _cut(x: Array, capitals: Sequence[str], layout: BlockedLayout) -> Array:
     blocks = dict(layout)
     sizes = [blocks.get(capital.lower(), 1) for capital in capitals]
-    padded = np.pad(x, [(0, -length % size) for length, size in zip(x.shape, sizes, strict=True)])
+    missing = [-length % size for length, size in zip(x.shape, sizes, strict=True)]
+    padded = np.pad(x, [(0, count) for count in missing]) if any(missing) else x  # which would copy it
     shape = [part for length, size in zip(padded.shape, sizes, strict=True) for part in (length // size, size)]
     names = [name for capital in capitals for name in (capital, capital.lower())]
     kept = [names.index(letter) for letter, _ in layout]

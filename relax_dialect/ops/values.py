@@ -38,9 +38,10 @@ from relax_dialect.traits import Evaluated
 from tir_dialect.attributes import DimAttr, parse_dim_expr
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.dtypes import from_numpy, is_bool, is_dtype, is_unsigned, range_in_i64, rounded
+from tir_dialect.lazy_arrays import Elements
 from tir_dialect.ops.assembly_format import Directive, op_definition
 from tir_dialect.ops.directives import Text, TypeProperty
-from tir_dialect.weights import WeightAttr, elements_of
+from tir_dialect.weights import WeightAttr, elements_of, sources_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -150,11 +151,16 @@ class ConstantOp(InfersResultTypes):
         """The elements, not to be changed; `None` if they are not in this process."""
         return elements_of(self.value)
 
+    @property
+    def sources(self) -> Elements | None:
+        """As `array`, but does not wait for elements that are being computed."""
+        return sources_of(self.value)
+
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         value = inference.require("value", Attribute)
-        if isinstance(value, WeightAttr) and (array := value.data.array) is not None:
-            return (TensorType(array.shape, from_numpy(array.dtype)),)
+        if isinstance(value, WeightAttr) and (elements := value.data.elements) is not None:
+            return (TensorType(elements.shape, from_numpy(elements.dtype)),)
         if not isa(value, DenseIntOrFPElementsAttr):
             return (TensorType(None, None),)
         if not is_dtype(value.get_element_type()):
@@ -165,7 +171,7 @@ class ConstantOp(InfersResultTypes):
         return self.weight_name is None and super().types_follow()
 
     def verify_(self) -> None:
-        if self.weight_name is None or self.array is not None:
+        if self.weight_name is None or self.sources is not None:
             super().verify_()
             return
         dims = self.result.type.known_dims

@@ -188,8 +188,7 @@ class KeptTensor(Protocol):
         """The name under which the tensor is kept."""
         ...
 
-    @property
-    def array(self) -> NDArray[Any] | None:
+    def kept_array(self) -> NDArray[Any] | None:
         """The elements, if they are in this process."""
         ...
 

@@ -19,7 +19,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import inherit_location
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.inference import ONE
-from relax_dialect.interpreter.rearranging import relaid
+from relax_dialect.interpreter.rearranging import relaid, relaid_shape
 from relax_dialect.ops.activation import ClipOp, GeluOp, GeluTanhOp, LeakyReluOp, ReluOp, SeluOp, SiluOp, SoftplusOp
 from relax_dialect.ops.binary import AddOp, BroadcastOp, DivideOp, MaximumOp, MinimumOp, MultiplyOp, SubtractOp
 from relax_dialect.ops.convolution import Conv2dOp
@@ -40,6 +40,7 @@ from relax_dialect.ops.unary import AbsOp, NegativeOp, RoundOp, SigmoidOp, Squar
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
+from tir_dialect.lazy_arrays import Elements, computed
 from tir_dialect.weights import TensorAttr, WeightAttr, tensor_attr
 from vm_dialect.tensors import aligned_copy
 
@@ -111,19 +112,19 @@ class Conversions:
 
     def transformed(self, value: SSAValue, source: str, target: str) -> SSAValue:
         """A value in another layout; constants are rearranged at once, what blocks have beyond the end is zero."""
-        array = array_of(value)
-        if array is None:
+        elements = value.owner.sources if isinstance(value.owner, ConstantOp) else None
+        if elements is None:
             return self._once(value, target, lambda: LayoutTransformOp(value, source, target))
-        return self._once(value, target, lambda: ConstantOp(self._rearranged(value, array, source, target)))
+        return self._once(value, target, lambda: ConstantOp(self._rearranged(value, elements, source, target)))
 
-    def _rearranged(self, value: SSAValue, array: NDArray[Any], source: str, target: str) -> TensorAttr:
+    def _rearranged(self, value: SSAValue, elements: Elements, source: str, target: str) -> TensorAttr:
         """The elements of a constant in another layout; a weight has the layout in its name, and is rearranged once."""
         weight = value.owner.value if isinstance(value.owner, ConstantOp) else None
         if not isinstance(weight, WeightAttr):
-            return tensor_attr(_relaid(array, source, target))
+            return tensor_attr(_relaid(elements, source, target))
         key = (weight, target)
         if key not in self._weights:
-            self._weights[key] = tensor_attr(_relaid(array, source, target), f"{weight.weight_name}.{target}")
+            self._weights[key] = tensor_attr(_relaid(elements, source, target), f"{weight.weight_name}.{target}")
         return self._weights[key]
 
     def _once(self, value: SSAValue, form: str, make: Callable[[], Operation]) -> SSAValue:
@@ -176,8 +177,10 @@ class Conversions:
         return result
 
 
-def _relaid(array: NDArray[Any], source: str, target: str) -> NDArray[Any]:
-    return aligned_copy(relaid(array, Layout(source).dims, Layout(target).dims))
+def _relaid(elements: Elements, source: str, target: str) -> Elements:
+    before, after = Layout(source).dims, Layout(target).dims
+    shape = relaid_shape(elements.shape, before, after)
+    return computed(lambda array: aligned_copy(relaid(array, before, after)), elements, shape, elements.dtype)
 
 
 def reshaped(value: SSAValue, dims: list[Dim]) -> list[Operation]:

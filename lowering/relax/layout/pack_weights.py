@@ -29,12 +29,14 @@ from relax_dialect.scope import called_functions, symbol_name
 from relax_dialect.struct_info.symbols import fresh_name
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
+from tir_dialect.lazy_arrays import computed
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType, IteratorKind, buffer_type
-from tir_dialect.weights import TensorAttr, WeightAttr, elements_of, tensor_attr
+from tir_dialect.walking import ops_in, walked
+from tir_dialect.weights import TensorAttr, WeightAttr, sources_of, tensor_attr
 from vm_dialect.tensors import aligned_bytes
 
 if TYPE_CHECKING:
@@ -143,6 +145,13 @@ class PanelLayout:
         groups = f"x{self.parts}" if self.parts > 1 else ""
         return f".{'transposed.' if self.transposed else ''}panels{self.width}{groups}"
 
+    def packed_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of the panels of a tensor."""
+        if self.parts > 1:
+            return word_shape([size for size in shape if size != 1], self.transposed, self.width, self.parts)
+        *batch, k, n = (*shape[:-2], shape[-1], shape[-2]) if self.transposed else shape
+        return *batch, -(-n // self.width), k, self.width
+
 
 def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]:
     """The parameters that a PrimFunc reads as the columns of a product, and nowhere else, by their numbers."""
@@ -170,7 +179,7 @@ def _may_have_panels(func: PrimFuncOp) -> bool:
     kinds = [param.type for param in func.params]
     if any(isinstance(kind, BufferType) and byte_size(kind.dtype) < WORD_BYTES for kind in kinds):
         return True
-    return any(isinstance(op, BlockOp) and _adds_along_one_axis(op) for op in func.body.walk())
+    return any(isinstance(op, BlockOp) and _adds_along_one_axis(op) for op in ops_in(func.body))
 
 
 def _adds_along_one_axis(block: BlockOp) -> bool:
@@ -264,9 +273,9 @@ def _rewrite(load: LoadOp, layout: PanelLayout, sizes: Sequence[int]) -> None:
 
 def in_panels(value: TensorAttr, layout: PanelLayout) -> TensorAttr:
     """A constant in panels; its name says so."""
-    array = elements_of(value)
-    assert array is not None  # as was asked
-    packed = pack(array, layout)
+    elements = sources_of(value)
+    assert elements is not None  # as was asked
+    packed = computed(lambda array: pack(array, layout), elements, layout.packed_shape(elements.shape), elements.dtype)
     return tensor_attr(packed, value.weight_name + layout.suffix if isinstance(value, WeightAttr) else None)
 
 
@@ -274,11 +283,11 @@ def pack(array: NDArray[Any], layout: PanelLayout) -> NDArray[Any]:
     """A copy in panels, aligned to a cache line; columns past the last one are 0."""
     if layout.parts > 1:
         return pack_words(array.squeeze(), layout.transposed, layout.width, layout.parts)
+    shape = layout.packed_shape(array.shape)
     array = np.swapaxes(array, -1, -2) if layout.transposed else array
     *batch, k, n = array.shape
     width, whole = layout.width, n // layout.width
-    shape = (*batch, -(-n // width), k, width)
-    packed = aligned_bytes(array.dtype.itemsize * int(np.prod(shape))).view(array.dtype).reshape(shape)
+    packed = aligned_bytes(array.dtype.itemsize * prod(shape)).view(array.dtype).reshape(shape)
     columns = array[..., : whole * width].reshape(*batch, k, whole, width)
     packed[..., :whole, :, :] = np.swapaxes(columns, -2, -3)
     if whole * width < n:
@@ -367,7 +376,7 @@ class _Packing:
 
     def __post_init__(self) -> None:
         self._names.update(name for op in self.module.ops if (name := symbol_name(op)) is not None)
-        self.calls += [op for op in self.module.walk() if isinstance(op, CallTIROp) and any(_constants(op))]
+        self.calls += [op for op in walked(self.module) if isinstance(op, CallTIROp) and any(_constants(op))]
         self._alone = self._find_alone()
 
     def rewrite(self, call: CallTIROp) -> None:
@@ -390,13 +399,13 @@ class _Packing:
         return self._layouts[func]
 
     def _suits(self, number: int, constant: ConstantOp, layouts: dict[int, PanelLayout]) -> bool:
-        array = constant.array if number in layouts else None
-        return array is not None and (constant in self._alone or array.nbytes <= MOST_COPIED_BYTES)
+        elements = constant.sources if number in layouts else None
+        return elements is not None and (constant in self._alone or elements.nbytes <= MOST_COPIED_BYTES)
 
     def _find_alone(self) -> set[ConstantOp]:
         """The constants that nothing but products reads, all with one layout."""
         users: dict[object, list[tuple[ConstantOp, PanelLayout | None]]] = {}
-        for op in self.module.walk():
+        for op in walked(self.module):
             if isinstance(op, ConstantOp):
                 found = [self._layout(use.operation, use.index) for use in op.result.uses]
                 users.setdefault(op.value, []).extend((op, layout) for layout in found)
@@ -430,7 +439,7 @@ class _Packing:
 
     def clean(self) -> None:
         """Erases the PrimFuncs that have been replaced everywhere."""
-        used = {name for op in self.module.walk() for name in called_functions(op)}
+        used = {name for op in walked(self.module) for name in called_functions(op)}
         for op in list(self.module.ops):
             if isinstance(op, PrimFuncOp) and op.sym_name.data in self._replaced and op.sym_name.data not in used:
                 Rewriter.erase_op(op)

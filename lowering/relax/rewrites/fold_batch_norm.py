@@ -23,6 +23,7 @@ from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.normalization import BatchNormOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.lazy_arrays import Elements, computed
 from tir_dialect.weights import TensorAttr, Weight, WeightAttr, tensor_attr
 
 Array = NDArray[Any]
@@ -207,7 +208,8 @@ def _scaled(affine: _Affine, new: list[Operation]) -> Operation | None:
     op = affine.value.owner
     if not isinstance(op, ForwardConvolutionOp | MatmulOp) or not affine.value.has_one_use():
         return None
-    weights = _constant(op.operands[1])
+    made = op.operands[1].owner
+    weights = made.sources if isinstance(made, ConstantOp) else None
     axis = None if weights is None else _output_axis(op, affine, weights)
     if weights is None or axis is None or weights.shape[axis] != affine.scale.size:
         return None
@@ -221,14 +223,14 @@ def _scaled(affine: _Affine, new: list[Operation]) -> Operation | None:
     return product
 
 
-def _product(value: SSAValue, weights: Array, scale: Array) -> TensorAttr:
+def _product(value: SSAValue, weights: Elements, scale: Array) -> TensorAttr:
     """Scaled weights. A name of theirs is that of the weights with a digest of the scale, which has fewer elements."""
     weight = value.owner.value if isinstance(value.owner, ConstantOp) else None
     name = f"{weight.weight_name}.{Weight.of_content(scale).name}" if isinstance(weight, WeightAttr) else None
-    return tensor_attr(weights * scale, name)
+    return tensor_attr(computed(lambda array: array * scale, weights, weights.shape, weights.dtype), name)
 
 
-def _output_axis(op: ForwardConvolutionOp | MatmulOp, affine: _Affine, weights: Array) -> int | None:
+def _output_axis(op: ForwardConvolutionOp | MatmulOp, affine: _Affine, weights: Elements) -> int | None:
     """Which dimension of the weights is that of the channels of the result, if it is one."""
     if isinstance(op, MatmulOp):
         return weights.ndim - 1 if weights.ndim == 2 and affine.axis == affine.rank - 1 else None

@@ -23,9 +23,9 @@ from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.analysis.patterns import OpPattern
 from tir_dialect.dims import constant
+from tir_dialect.lazy_arrays import Elements, computed
 from tir_dialect.target import Target
 from tir_dialect.weights import TensorAttr, WeightAttr, tensor_attr
-from vm_dialect.tensors import aligned_copy
 
 
 @dataclass(frozen=True)
@@ -93,22 +93,22 @@ class ComputeTiles(RewritePattern):
     @op_rewrite_pattern
     def match_and_rewrite(self, op: Conv2dOp, rewriter: PatternRewriter) -> None:
         old = op.w.owner
-        array = old.array if isinstance(old, ConstantOp) else None
+        elements = old.sources if isinstance(old, ConstantOp) else None
         lanes = self.target.lanes(32)
-        if not isinstance(old, ConstantOp) or array is None or not _is_plain(op, lanes):
+        if not isinstance(old, ConstantOp) or elements is None or not _is_plain(op, lanes):
             return
         types = op.x.type, op.result.type
         data, result = (each.known_dims if isinstance(each, TensorType) else None for each in types)
         if data is None or result is None:
             return
-        blocks, inner = array.shape[:2]
+        blocks, inner = elements.shape[:2]
         height, width = (result[at].constant_value or USUAL_SIDE for at in (2, 3))
         panel = lanes * self.target.usual_tile[0]
         sizes = ConvolutionSizes(inner * lanes, blocks * lanes, height, width, lanes, panel)
         tile = sizes.best_tile(self.largest)
         if tile is None:
             return
-        weights = ConstantOp(self._transformed(old, array, tile))
+        weights = ConstantOp(self._transformed(old, elements, tile))
         shape = (constant((tile + WINDOW - 1) ** 2), constant(inner * lanes), constant(blocks * lanes))
         dims = KernelDims.of([data, result])
         shapes = WinogradShapes(dims.shape(data), shape, dims.shape(result), op.windows.padding, tile)
@@ -116,13 +116,18 @@ class ComputeTiles(RewritePattern):
         weights.result.name_hint = op.w.name_hint
         rewriter.replace(op, [weights, call])
 
-    def _transformed(self, old: ConstantOp, array: np.ndarray, tile: int) -> TensorAttr:
+    def _transformed(self, old: ConstantOp, elements: Elements, tile: int) -> TensorAttr:
         """The weights for a tile; a weight has that in its name, and is transformed once."""
         key = (old.value, tile)
         if key not in self._weights:
-            outer, inner, _, _, members, filters = array.shape
-            plain = array.transpose(0, 5, 1, 4, 2, 3).reshape(outer * filters, inner * members, WINDOW, WINDOW)
-            made = aligned_copy(transformed_weights(plain, tile))
+            outer, inner, _, _, members, filters = elements.shape
+            plain = outer * filters, inner * members, WINDOW, WINDOW
+
+            def transformed(array: np.ndarray) -> np.ndarray:
+                return transformed_weights(array.transpose(0, 5, 1, 4, 2, 3).reshape(plain), tile)
+
+            shape = (tile + WINDOW - 1) ** 2, plain[1], plain[0]
+            made = computed(transformed, elements, shape, elements.dtype)
             name = f"{old.value.weight_name}.winograd{tile}" if isinstance(old.value, WeightAttr) else None
             self._weights[key] = tensor_attr(made) if name is None else tensor_attr(made, name)
         return self._weights[key]
