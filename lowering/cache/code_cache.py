@@ -21,6 +21,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,6 +49,34 @@ def cache_key(parts: Iterable[str | bytes]) -> str:
         digest.update(b"%d:" % len(data))
         digest.update(data)
     return digest.hexdigest()
+
+
+class _LateWrites:
+    """Entries that are written by a thread, by path."""
+
+    def __init__(self) -> None:
+        self._process = 0
+        """What has the thread: a fork has none, and what it finds is what there is."""
+        self._thread: ThreadPoolExecutor | None = None
+        self._pending: dict[Path, Future[None]] = {}
+
+    def start(self, path: Path, work: Callable[[], None]) -> None:
+        """Lets the thread do the work after that before."""
+        if self._thread is None or self._process != os.getpid():
+            self._process, self._pending = os.getpid(), {}
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="relax-cache")
+        self._pending = {each: future for each, future in self._pending.items() if not future.done()}
+        self._pending[path] = self._thread.submit(work)
+
+    def wait(self, path: Path | None = None) -> None:
+        """Returns when an entry, or all, are written."""
+        if self._process == os.getpid():
+            for future in [*self._pending.values()] if path is None else [self._pending.get(path)]:
+                if future is not None:
+                    future.exception()
+
+
+_LATE = _LateWrites()
 
 
 @dataclass
@@ -92,29 +121,46 @@ class CodeCache:
 
     def find(self, key: str) -> Path | None:
         """The file of an entry that `add` made, which its reader checks; None if there is none."""
-        if self.directory is None or not (path := self._path(self.directory, key)).is_file():
+        if self.directory is None:
+            return None
+        path = self._path(self.directory, key)
+        _LATE.wait(path)
+        if not path.is_file():
             return None
         _touch(path)
         return path
 
-    def add(self, key: str, save: Callable[[Path], None]) -> None:
-        """Lets `save` write the file of an entry, in one step and with checks of its own, for `find`."""
+    def add(self, key: str, save: Callable[[Path], None], *, later: bool = False) -> None:
+        """Lets `save` write the file of an entry, in one step and with checks of its own, for `find`.
+
+        With `later` a thread does it, for which `find`, and the end of the process, wait.
+        """
         if self.directory is None:
             return
-        path = self._path(self.directory, key)
+        directory, path = self.directory, self._path(self.directory, key)
+
+        def work() -> None:
+            with self._can_fail():
+                save(path)
+                self._make_room(directory, _stat(path)[1])
+
         with self._can_fail():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            save(path)
-            self._make_room(self.directory, _stat(path)[1])
+            if later:
+                _LATE.start(path, work)
+            else:
+                work()
 
     def drop(self, key: str) -> None:
         """Removes an entry."""
         if self.directory is not None:
+            _LATE.wait(self._path(self.directory, key))
             with contextlib.suppress(OSError):
                 self._path(self.directory, key).unlink()
 
     def clear(self) -> None:
         """Removes every entry."""
+        _LATE.wait()
         if self.directory is not None:
             for path in _files(self.directory):
                 with contextlib.suppress(OSError):
@@ -122,7 +168,7 @@ class CodeCache:
         self._known_bytes = None
 
     def size(self) -> int:
-        """Bytes that the entries take now."""
+        """Bytes that the entries take now, without those that are still being written."""
         return sum(_stat(path)[1] for path in _files(self.directory)) if self.directory is not None else 0
 
     @contextlib.contextmanager

@@ -46,6 +46,9 @@ Source: TypeAlias = "int | list[str]"
 _Span: TypeAlias = "tuple[int, str, Sequence[int]]"
 """Where an array is in a file: its first byte, dtype and shape."""
 
+LARGE_BYTES = 32 << 20
+"""An executable of more takes so long to be checked and written that its first call does not wait for that."""
+
 _NOTE = "weights"
 """The note of the file that says where constants come from that are not in it: a dictionary in JSON, by name."""
 
@@ -96,7 +99,8 @@ class ProgramCache:
         notes = {**executable.metadata.notes, _NOTE: json.dumps(sources)}
         if size <= self.cache.max_bytes // 2:
             kept = replace(executable, constants=constants, metadata=replace(executable.metadata, notes=notes))
-            self.cache.add(self.key, lambda path: write_file(kept, path, self._purpose, private=True))
+            is_large = size > LARGE_BYTES
+            self.cache.add(self.key, lambda path: write_file(kept, path, self._purpose, private=True), later=is_large)
 
     @property
     def _purpose(self) -> str:

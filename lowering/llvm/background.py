@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from types import ModuleType, TracebackType
 from typing import Any, ParamSpec, Self, TypeAlias, TypeVar, cast
 
@@ -89,10 +89,10 @@ class CompilerProcess:
             self._process.kill()
 
     def close(self) -> None:
-        """Ends the process; no call may be under way."""
+        """Ends the process; no call may be under way. Nobody waits until the system has freed its memory."""
         if self._process is not None:
             self._process.kill()
-            self._process.communicate()
+            Thread(target=self._process.communicate, name="relax-codegen-end", daemon=True).start()
 
     def _answer(self, request: object) -> _Answer:
         if self._process is None:

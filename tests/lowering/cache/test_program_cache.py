@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -357,3 +358,66 @@ def test_weight_that_is_not_in_the_file(tmp_path: Path, compiled: list[ModuleOp]
         )
         np.testing.assert_allclose(call(executable, x), x @ weight, rtol=1e-4, atol=1e-5)
     assert (len(made), len(compiled)) == (2, 1)
+
+
+def test_a_large_executable_is_written_by_a_thread(
+    tmp_path: Path, compiled: list[ModuleOp], monkeypatch: pytest.MonkeyPatch
+):
+    """Whoever looks for it, here or in another process that starts after this one, finds the whole of it."""
+    monkeypatch.setattr(program_cache, "LARGE_BYTES", 0)
+    begin, threads = threading.Event(), list[str]()
+    write = program_cache.write_file
+
+    def slow(*given: Any, **options: Any) -> None:
+        begin.wait(60)
+        threads.append(threading.current_thread().name)
+        write(*given, **options)
+
+    monkeypatch.setattr(program_cache, "write_file", slow)
+    cache = CodeCache(tmp_path)
+    first = build(parse_module(PROGRAM), cache=cache)
+    assert not threads  # which has not held up the build
+    begin.set()
+    second = build(parse_module(PROGRAM), cache=cache)
+    assert len(compiled) == 1
+    assert [name.partition("_")[0] for name in threads] == ["relax-cache"]
+    x = RNG.standard_normal((3, 2), np.float32)
+    results = [np.from_dlpack(VirtualMachine(each)["main"](tvm_ffi.from_dlpack(x))) for each in (first, second)]
+    np.testing.assert_array_equal(*results)
+
+
+def _build_in_a_fork(directory: Path) -> None:
+    build(parse_module(PROGRAM), cache=CodeCache(directory))
+
+
+def test_a_fork_does_not_wait_for_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(program_cache, "LARGE_BYTES", 0)
+    begin, write = threading.Event(), program_cache.write_file
+    monkeypatch.setattr(
+        program_cache, "write_file", lambda *given, **options: begin.wait(60) and write(*given, **options)
+    )
+    build(parse_module(PROGRAM), cache=CodeCache(tmp_path))
+    monkeypatch.setattr(program_cache, "write_file", write)
+    child = multiprocessing.get_context("fork").Process(target=_build_in_a_fork, args=(tmp_path,))
+    child.start()
+    child.join(60)
+    code = child.exitcode
+    begin.set()
+    CodeCache(tmp_path).clear()
+    assert code == 0
+
+
+def test_a_directory_that_cannot_be_written_is_said_by_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(program_cache, "LARGE_BYTES", 0)
+
+    def full(*given: Any, **options: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(program_cache, "write_file", full)
+
+    def build_and_wait() -> None:
+        build(parse_module(PROGRAM), cache=CodeCache(tmp_path))
+        CodeCache(tmp_path).clear()
+
+    with pytest.warns(UserWarning, match="cannot be written .No space left on device."):
+        build_and_wait()
