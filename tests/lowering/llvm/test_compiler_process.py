@@ -1,5 +1,6 @@
 """LLVM in another process gives what it gives here, and nothing depends on there being one."""
 
+import signal
 import subprocess
 import sys
 import threading
@@ -122,4 +123,15 @@ def test_little_text_stays_here(started: list[subprocess.Popen[bytes]], monkeypa
 def test_pytorch_is_not_imported(process: CompilerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "torch.py").write_text("raise AssertionError('this takes long')")
     monkeypatch.syspath_prepend(tmp_path)
-    process.ask(load)
+    process.ask(load, Target.host())
+
+
+def test_nobody_waits_for_the_end_of_a_process(started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch):
+    process, ended = CompilerProcess(), threading.Event()
+    assert compiled(process, 1)
+    communicate = started[0].communicate
+    monkeypatch.setattr(started[0], "communicate", lambda: ended.wait(60) and communicate())
+    process.close()
+    assert started[0].returncode is None
+    ended.set()
+    assert started[0].wait(60) == -signal.SIGKILL
