@@ -147,8 +147,8 @@ class _Producer:
         self.nest.detach()
         self.nest.erase()
         owner = buffer.owner
-        if isinstance(owner, AllocBufferOp):
-            Rewriter.erase_op(owner)
+        assert isinstance(owner, AllocBufferOp)  # the memory is the kernel's own
+        Rewriter.erase_op(owner)
 
     def _compute(self, load: LoadOp, accesses: _Accesses, *, moved: bool) -> SSAValue:
         """The element at the indices of a load, before it: by a copy of the code, or the code itself."""

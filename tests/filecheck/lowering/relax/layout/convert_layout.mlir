@@ -108,8 +108,31 @@ relax.func @stays[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>, %v: !relax.tensor<[2
   %5 = relax.nn.conv2d %u, %b
   %6 = relax.nn.conv2d %y, %c
   %7 = relax.call_packed "writes"(%c) : !relax.object
-  %8 = relax.tuple(%3, %4, %5, %6)
-  relax.return %8
+  %f = relax.constant dense<1.0> : tensor<12x3x1x1xf32>
+  %h = relax.constant dense<1.0> : tensor<12x6x1x1xf32>
+  %8 = relax.nn.conv2d %x, %f
+  %9 = relax.nn.conv2d %8, %h groups = 2
+  %10 = relax.nn.conv2d %9, %h groups = 2
+  %11 = relax.mean %10 axes = [2, 3]
+  %12 = relax.tuple(%3, %4, %5, %6, %11)
+  relax.return %12
+}
+
+// -----
+
+// A result of which somebody writes into a part stays where it is, as others read it after that.
+// CHECK-LABEL: relax.func @written
+// CHECK:         [[Y:%.*]] = relax.nn.conv2d %x, %w{{$}}
+// CHECK-NEXT:    [[FLAT:%.*]] = relax.flatten [[Y]]
+// CHECK-NEXT:    relax.call_packed "writes"([[FLAT]])
+// CHECK-NEXT:    relax.nn.relu [[Y]]
+relax.func @written[%n](%x: !relax.tensor<[n, 8, 5, 5], f32>) -> !relax.object impure {
+  %w = relax.constant dense<1.0> : tensor<8x8x3x3xf32>
+  %0 = relax.nn.conv2d %x, %w
+  %1 = relax.flatten %0
+  relax.call_packed "writes"(%1)
+  %2 = relax.nn.relu %0
+  relax.return %2
 }
 
 // -----
