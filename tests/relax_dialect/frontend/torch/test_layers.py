@@ -130,10 +130,12 @@ def groups(x: Tensor, w: Tensor, ends: Tensor) -> Any:
 
 
 def padding(image: Tensor, line: Tensor) -> Any:
+    n = line.shape[-1]
     return [
         *(F.pad(image, (1, 2)), F.pad(image, (1, 0, 2, 1), value=0.5), F.pad(image, (-1, -1))),
         *(F.pad(image, (1, 2, 2, 1), mode=mode) for mode in ("reflect", "replicate")),
         *(F.pad(line, (2, 1), mode=mode) for mode in ("circular", "reflect")),
+        *(F.pad(line, pads, mode="replicate") for pads in ((-n, n), (n, -n), (-n - 1, n + 3), (1 - n, n))),
     ]
 
 
