@@ -176,7 +176,8 @@ relax.func @infinite[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>) -> !relax.obj
 
 // -----
 
-// Scales by channel stay in blocks; a value without blocks is brought into them; parts are joined and cut by blocks; places are resized.
+// Scales by channel stay in blocks; a value without blocks is brought into them; parts are joined and cut by blocks; places are resized, also with
+// infinite elements outside, as the blocks are full.
 // CHECK-LABEL: relax.func @scales
 // CHECK:         %[[Y:.*]] = relax.layout_transform %y source = "NCHW" target = "NCHW4c"
 // CHECK:         %[[M:.*]] = relax.mean %0 axes = [2, 3] keepdims
@@ -186,7 +187,7 @@ relax.func @infinite[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>) -> !relax.obj
 // CHECK-NEXT:    %[[C:.*]] = relax.concat %[[P]], %[[Q]] axis = 1
 // CHECK-NEXT:    %[[A:.*]], %[[B:.*]] = relax.split %[[C]] indices = [1] axis = 1
 // CHECK-NEXT:    %[[D:.*]] = relax.nn.pad %[[A]] pad_width = [0, 0, 0, 0, 1, 1, 0, 0, 0, 0]
-// CHECK-NEXT:    %[[E:.*]] = relax.image.resize1d %[[D]] axis = 3 length = 9
+// CHECK-NEXT:    %[[E:.*]] = relax.image.resize1d %[[D]] axis = 3 length = 9 extrapolation_value = inf
 // CHECK-NEXT:    relax.nn.conv2d %[[E]]
 relax.func @scales[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>, %y: !relax.tensor<[n, 8, 1, 1], f32>) -> !relax.object {
   %v = relax.constant dense<1.0> : tensor<8x2x1x1xf32>
@@ -199,7 +200,7 @@ relax.func @scales[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>, %y: !relax.tens
   %5 = relax.concat %3, %4 axis = 1
   %6, %7 = relax.split %5 indices = [4] axis = 1
   %8 = relax.nn.pad %6 pad_width = [0, 0, 0, 0, 1, 1, 0, 0]
-  %9 = relax.image.resize1d %8 axis = -1 length = 9
+  %9 = relax.image.resize1d %8 axis = -1 length = 9 extrapolation_value = inf
   %10 = relax.nn.conv2d %9, %w
   %11 = relax.mean %10 axes = [2, 3]
   relax.return %11
