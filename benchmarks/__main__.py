@@ -14,6 +14,7 @@ BENCHMARKS = (
     "gemv",
     "weights",
     "language_model",
+    "language_peers",
     "convolution",
     "attention",
     "elementwise",

@@ -20,6 +20,14 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, PrefetchOp, TextAddressOp
 from tir_dialect.ops.regions import FlattenOp, MatchBufferOp, ReadsOp, ViewOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+from tir_dialect.ops.tile_registers import (
+    ConfigureTilesOp,
+    DotTilesOp,
+    LoadTileOp,
+    ReleaseTilesOp,
+    StoreTileOp,
+    ZeroTileOp,
+)
 from tir_dialect.ops.vectors import CompareOp, DotOp, FirstLaneOp, LookupOp, SelectOp
 from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr
 from tir_dialect.weights import WeightAttr
@@ -63,6 +71,12 @@ TIR = Dialect(
         ConvertOp,
         DotOp,
         LookupOp,
+        ConfigureTilesOp,
+        ReleaseTilesOp,
+        ZeroTileOp,
+        LoadTileOp,
+        StoreTileOp,
+        DotTilesOp,
         GreaterOp,
         ScaledExpOp,
         FmodOp,

@@ -4,9 +4,11 @@ Tuning searches over overrides of the decisions of `schedule-cpu` for one kernel
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -71,7 +73,7 @@ KIB = 1024
 LINE_BYTES = 64
 """A line of the caches; Apple's are twice as long."""
 
-EXTENSIONS = ("fma", "avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "i8mm", "neon")
+EXTENSIONS = ("fma", "avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "amx-int8", "amx-bf16", "i8mm", "neon")
 """The instruction set extensions that generated code depends on, by LLVM's names."""
 
 IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
@@ -80,8 +82,8 @@ IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
     "skylake-avx512": ("avx512dq",),
     "cascadelake": ("avx512dq", "avx512vnni"),
     "icelake-server": ("avx512dq", "avx512vnni"),
-    "sapphirerapids": ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16"),
-    "graniterapids": ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16"),
+    "sapphirerapids": ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "amx-int8", "amx-bf16"),
+    "graniterapids": ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "amx-int8", "amx-bf16"),
     "znver4": ("avx512dq", "avx512vnni", "avx512bf16"),
     "znver5": ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16"),
     "neoverse-v1": ("i8mm",),
@@ -290,6 +292,8 @@ HOST_VARIABLE = "RELAX_TARGET"
 def _host() -> Target:
     binding: Any = import_module("llvmlite.binding")
     enabled: dict[str, bool] = binding.get_host_cpu_features()
+    if enabled.get("amx-tile") and not _permits_tile_registers():
+        enabled = {name: on and not name.startswith("amx") for name, on in enabled.items()}
     features = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(enabled.items()))
     bits, registers = _vector_registers({name for name, on in enabled.items() if on})
     caches = _host_caches(Path("/sys/devices/system/cpu/cpu0/cache"))
@@ -311,6 +315,12 @@ def _host() -> Target:
         raise ValueError(f"{HOST_VARIABLE} expected a processor of {host.arch}, got {name}")
     kept = {setting: getattr(named, setting) for setting in ("cpu", "features", "vector_bits", "vector_registers")}
     return replace(host, **kept)
+
+
+def _permits_tile_registers() -> bool:
+    """Whether Linux permits the tile registers of AMX to this process, as it does when asked for the first time."""
+    arch_prctl, request_state, tile_data = 158, 0x1023, 18
+    return sys.platform == "linux" and ctypes.CDLL(None).syscall(arch_prctl, request_state, tile_data) == 0
 
 
 def usable_cores() -> int:

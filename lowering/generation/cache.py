@@ -136,6 +136,7 @@ class PagedKVCache:
         for pools, pages in zip(self._pools, sequence.pages, strict=True):
             pools.release(pages.numbers)
             pages.numbers.clear()
+            pages.first = 0
         sequence.tokens.clear()
 
     def longest_prefix(self, sequence: CachedSequence, length: int) -> int:
@@ -169,6 +170,8 @@ class PagedKVCache:
             keep = max(0, -(-length // PAGE) - pages.first)
             pools.release(pages.numbers[keep:])
             del pages.numbers[keep:]
+            if not length:
+                pages.first = 0
 
     def begin_forward(self, sequence: CachedSequence, count: int) -> None:
         """Makes room for new tokens, in pages that are the sequence's own; `CacheFull` if there is none.

@@ -50,6 +50,13 @@ from lowering.tir_to_llvm.memory.accesses import (
 )
 from lowering.tir_to_llvm.memory.allocation import LowerAllocBuffer
 from lowering.tir_to_llvm.memory.raw_memory import LowerAddressOf, LowerMemoryAt, LowerMisalignment, LowerTextAddress
+from lowering.tir_to_llvm.memory.tile_registers import (
+    LowerConfigureTiles,
+    LowerDotTiles,
+    LowerReleaseTiles,
+    LowerTileAccess,
+    LowerZeroTile,
+)
 from lowering.tir_to_llvm.packed_calls import LowerCallBoxed, LowerCallPacked
 from relax_dialect.scope import symbol_name
 from tir_dialect.analysis.structure import ops_in
@@ -80,6 +87,11 @@ PATTERNS = PatternIndex(
         LowerMatchBuffer(),
         LowerView(),
         LowerPrefetch(),
+        LowerConfigureTiles(),
+        LowerReleaseTiles(),
+        LowerZeroTile(),
+        LowerTileAccess(),
+        LowerDotTiles(),
         LowerAddressOf(),
         LowerMemoryAt(),
         LowerMisalignment(),

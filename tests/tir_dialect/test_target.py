@@ -1,6 +1,7 @@
 from dataclasses import fields, replace
 from typing import Any
 
+import llvmlite.binding as binding
 import pytest
 
 from tir_dialect.target import NAMED_TARGETS, PROCESSORS, ScheduleOptions, Target, _host
@@ -113,3 +114,16 @@ def test_settings_name_every_field():
 def test_code_key_ignores_what_code_does_not_depend_on():
     assert Target.parse("x86-64-v3").code_key() == Target.parse("x86-64-v3 cores=64 l1-bytes=1").code_key()
     assert Target.parse("x86-64-v3").code_key() != Target.parse("x86-64-v3 vector-bits=128").code_key()
+
+
+def test_tile_registers_that_the_system_refuses_are_no_feature(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RELAX_TARGET", raising=False)
+    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: {"avx2": True, "amx-tile": True, "amx-int8": True})
+    try:
+        for permitted in (True, False):
+            _host.cache_clear()
+            monkeypatch.setattr("tir_dialect.target._permits_tile_registers", lambda given=permitted: given)
+            assert ("+amx-int8" in _host().features) is permitted
+            assert ("amx-int8" in _host().extensions) is permitted
+    finally:
+        _host.cache_clear()

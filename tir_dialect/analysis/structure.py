@@ -16,6 +16,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.ops.raw_memory import AddressOfOp
 from tir_dialect.ops.regions import BufferViewOp, MatchBufferOp, ViewOp
+from tir_dialect.ops.tile_registers import StoreTileOp
 from tir_dialect.types import BufferType
 
 
@@ -135,7 +136,7 @@ def written_buffers(function: PrimFuncOp) -> set[SSAValue]:
     """
     written: set[SSAValue] = set()
     for op in function.body.walk():
-        if isinstance(op, StoreOp | AddressOfOp):
+        if isinstance(op, StoreOp | StoreTileOp | AddressOfOp):
             written.add(root_buffer(op.buffer))
         elif isinstance(op, CallOp | ForeignCallOp):
             written.update(root_buffer(argument) for argument in op.arguments if isinstance(argument.type, BufferType))
@@ -150,4 +151,4 @@ def is_written(buffer: SSAValue) -> bool:
 def _may_write(user: Operation) -> bool:
     if isinstance(user, BufferViewOp):
         return is_written(user.results[0])
-    return isinstance(user, StoreOp | AddressOfOp | CallOp | ForeignCallOp)
+    return isinstance(user, StoreOp | StoreTileOp | AddressOfOp | CallOp | ForeignCallOp)

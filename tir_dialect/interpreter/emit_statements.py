@@ -14,6 +14,7 @@ from tir_dialect import dtypes
 from tir_dialect.analysis.init import InitPlacement
 from tir_dialect.analysis.structure import block_of, loop_of
 from tir_dialect.dims import Dim
+from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter.emitter import Emitter, Rule, hint
 from tir_dialect.interpreter.numerics import numpy_type
 from tir_dialect.ops.blocks import BlockIterator, BlockOp, InitOp
@@ -24,6 +25,14 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, PrefetchOp, TextAddressOp
 from tir_dialect.ops.regions import FlattenOp, MatchBufferOp, ReadsOp, ViewOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp
+from tir_dialect.ops.tile_registers import (
+    ConfigureTilesOp,
+    DotTilesOp,
+    LoadTileOp,
+    ReleaseTilesOp,
+    StoreTileOp,
+    ZeroTileOp,
+)
 from tir_dialect.types import BufferType, LoopKind
 
 
@@ -263,6 +272,30 @@ def _emit_prefetch(emitter: Emitter, op: PrefetchOp) -> None:
     """A hint has no value."""
 
 
+def _emit_configure_tiles(emitter: Emitter, op: ConfigureTilesOp) -> None:
+    emitter.line(f"tiles = TileRegisters({emitter.name(op.rest)})")
+
+
+def _emit_release_tiles(emitter: Emitter, op: ReleaseTilesOp) -> None:
+    emitter.line("tiles = None")
+
+
+def _emit_zero_tile(emitter: Emitter, op: ZeroTileOp) -> None:
+    emitter.line(f"tiles.zero({op.tile.value.data})")
+
+
+def _emit_tile_access(emitter: Emitter, op: LoadTileOp | StoreTileOp) -> None:
+    method = "load" if isinstance(op, LoadTileOp) else "store"
+    array, indices = emitter.name(op.buffer), _tuple(emitter.names(tuple(op.indices)))
+    emitter.line(f"tiles.{method}({op.tile.value.data}, {array}, {hint(op.buffer, 'buffer')!r}, {indices})")
+
+
+def _emit_dot_tiles(emitter: Emitter, op: DotTilesOp) -> None:
+    numbers = ", ".join(str(each.value.data) for each in (op.acc, op.lhs, op.rhs))
+    left, right = (emitter.constant(numpy_dtype(dtype)) for dtype in (op.lhs_dtype, op.rhs_dtype))
+    emitter.line(f"tiles.dot({numbers}, {left}, {right})")
+
+
 def _is_contiguous(indices: Sequence[SSAValue]) -> bool:
     return all(isinstance(index.type, IndexType) for index in indices)
 
@@ -315,6 +348,12 @@ STATEMENT_RULES: dict[type[Operation], Rule] = {
     LoadOp: _emit_load,
     StoreOp: _emit_store,
     PrefetchOp: _emit_prefetch,
+    ConfigureTilesOp: _emit_configure_tiles,
+    ReleaseTilesOp: _emit_release_tiles,
+    ZeroTileOp: _emit_zero_tile,
+    LoadTileOp: _emit_tile_access,
+    StoreTileOp: _emit_tile_access,
+    DotTilesOp: _emit_dot_tiles,
     MemoryAtOp: _emit_memory_at,
     AddressOfOp: _emit_address_of,
     MisalignmentOp: _emit_misalignment,

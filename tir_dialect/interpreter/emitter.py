@@ -23,6 +23,7 @@ from tir_dialect.dims.division import broadcast_extents
 from tir_dialect.interpreter import numerics
 from tir_dialect.interpreter.errors import OutOfRangeError, UnsupportedOpError, fail_access
 from tir_dialect.interpreter.numerics import address_of, holds_integers, memory_at
+from tir_dialect.interpreter.tile_registers import TileRegisters
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallBoxedOp, CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -143,6 +144,7 @@ def bitcast(value: Any, source: Any, target: Any) -> Any:
 
 
 NAMESPACE: dict[str, Any] = {
+    "TileRegisters": TileRegisters,
     "address_of": address_of,
     "bitcast": bitcast,
     "broadcast_extents": broadcast_extents,

@@ -30,7 +30,7 @@ from lowering.kernels.cpu.gemm.block_weights import (
     columns_left,
     row_planes,
 )
-from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M, tiling, with_tiles
+from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M, TILE_REGISTERS, tiling, with_tiles
 from lowering.kernels.cpu.gemm.direct import DirectContraction, is_direct
 from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction
 from lowering.kernels.cpu.gemm.dot_groups.gemm import DotGroupGemm
@@ -196,7 +196,7 @@ def gemm_of(
 ) -> Gemm | DotGroupGemm:
     """A contraction with those of the following stages that are its epilogue; `own` are the buffers of the function."""
     groups = find_dot_group_contraction(contraction, kernel.target)
-    tiles = tiling(kernel.target, GROUP_BYTES)
+    tiles = tiling(kernel.target, GROUP_BYTES, tile=TILE_REGISTERS if groups is not None and groups.in_tiles else None)
     if groups is None:
         contraction, tiles = with_tiles(contraction, kernel.target)
     gemm = Gemm(kernel, contraction, find_epilogue(contraction, following, own), tiles)
@@ -208,7 +208,8 @@ def emit_contraction(item: Gemm | DotGroupGemm) -> str:
     if isinstance(item, Gemm):
         return emit_gemm(item)
     item.emit()
-    return f"dot-product groups since {item.groups.parts} numbers make one of 32 bits"
+    where = " in tile registers" if item.groups.in_tiles else ""
+    return f"dot-product groups{where} since {item.groups.parts} numbers make one of 32 bits"
 
 
 def _padded(plan: Sequence[object]) -> dict[SSAValue, Padding]:

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     ModuleOp,
     StringAttr,
+    SymbolRefAttr,
     UnitAttr,
     i1,
     i8,
@@ -45,6 +46,7 @@ from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array, vector_of
 
 VOID = llvm.LLVMVoidType()
+_ZERO = IntegerAttr(0, i8)
 _NO_UNWIND = StringAttr("nounwind")
 _PLAIN: Mapping[str, Attribute] = {"passthrough": ArrayAttr([_NO_UNWIND])}
 _PURE: Mapping[str, Attribute] = {
@@ -71,6 +73,7 @@ class ModuleBuilder:
         self.defined: set[str] = set()
         self._declared: dict[str, llvm.LLVMFunctionType] = {}
         self._texts: dict[str, str] = {}
+        self._flags: dict[str, None] = {}
 
     def finish(self) -> ModuleOp:
         """The module: text constants and declarations first."""
@@ -86,7 +89,12 @@ class ModuleBuilder:
                     type_, name, "private", constant=True, value=StringAttr(text), unnamed_addr=2, alignment=1
                 )
             )
-        return heads
+        return [*heads, *(llvm.GlobalOp(i8, name, "internal", value=_ZERO, alignment=1) for name in self._flags)]
+
+    def flag(self, name: str) -> SymbolRefAttr:
+        """The symbol of a byte of the module's own, 0 when it is loaded."""
+        self._flags[name] = None
+        return SymbolRefAttr(name)
 
     def text(self, text: str) -> str:
         """The symbol of a constant that holds `text` and a zero byte; equal texts share it."""

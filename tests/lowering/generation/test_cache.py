@@ -56,6 +56,12 @@ def test_a_window_frees_pages():
     cache.popn(sequence, KEPT // 2)
     with pytest.raises(ValueError, match="tokens to take back, got 500"):
         cache.popn(sequence, 500)
+    cache.popn(sequence, len(sequence.tokens))
+    _extend(cache, sequence, [1] * 3)
+    assert [cache.positions(sequence)[index] for index in (0, 2)] == [3, 3], "it begins anew"
+    cache.remove_sequence(sequence)
+    _extend(cache, sequence, [1])
+    assert cache.positions(sequence)[2] == 1
 
 
 def test_tables_of_a_batch():

@@ -275,6 +275,10 @@ DIRECT_TASKS_PER_THREAD = 8
 
 DOT_GROUP_PANEL_VECTORS = 2
 """Vectors of a panel: with 32 registers, tiles have 14 rows; with 16, 6."""
+TILE_REGISTERS = (DOT_GROUP_PANEL_VECTORS, (32, 16), 1)
+"""The tile in tile registers: two by two of them, or one by two; rows that are missing take no time less."""
+TILE_MIN_M = 3
+"""Rows for which tile registers are used: fewer are faster in vector registers."""
 DOT_GROUP_MIN_MR = 1
 """Rows of the lowest tile."""
 DOT_GROUP_NEAR_L2_PART = 4

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
@@ -18,6 +19,7 @@ from tests.support.kernels import kernel_of_program
 from tir_dialect.interpreter import compile_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.ops.tile_registers import DotTilesOp
 from tir_dialect.ops.vectors import DotOp
 from tir_dialect.target import Target
 
@@ -110,15 +112,26 @@ def test_threads_meet_once() -> None:
     assert len([op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL]) == 1
 
 
+def used(func: PrimFuncOp) -> set[type[Operation]]:
+    """The ops for dot products of groups."""
+    return {type(op) for op in func.walk() if isinstance(op, DotOp | DotTilesOp)}
+
+
 @pytest.mark.parametrize(
-    ("machine", "words"), [("sapphirerapids", True), ("alderlake cores=2", True), ("haswell", False)]
+    ("machine", "ops"),
+    [
+        ("sapphirerapids", {DotTilesOp}),
+        ("sapphirerapids features=-amx-int8", {DotOp}),
+        ("alderlake cores=2", {DotOp}),
+        ("haswell", set[type[Operation]]()),
+    ],
 )
-def test_machines_agree(machine: str, words: bool) -> None:
+def test_machines_agree(machine: str, ops: set[type[Operation]]) -> None:
     func = function(PRODUCT, "i8", "i8")
     schedule(func, Target.parse(machine))
-    assert any(isinstance(op, DotOp) for op in func.walk()) is words
+    assert used(func) == ops
     run = compile_prim_func(func)
-    for m, k, n in ((1, 3, 2), (16, 9, 33)):
+    for m, k, n in ((1, 3, 2), (16, 9, 33), (33, 64, 2), (3, 70, 34)):
         x, y, expected = arrays("i8", "i8", (m, k, n))
         result = np.zeros_like(expected)
         run([x, y, result])
@@ -161,11 +174,14 @@ def test_floats_and_their_bounds() -> None:
                 each.release()
 
 
-@pytest.mark.parametrize(("machine", "words"), [("znver4", True), ("sapphirerapids cores=2", True), ("znver3", False)])
-def test_machines_agree_on_floats(machine: str, words: bool) -> None:
+@pytest.mark.parametrize(
+    ("machine", "ops"),
+    [("znver4", {DotOp}), ("sapphirerapids cores=2", {DotTilesOp}), ("znver3", set[type[Operation]]())],
+)
+def test_machines_agree_on_floats(machine: str, ops: set[type[Operation]]) -> None:
     func = kernel_of_program(FLOATS)
     schedule(func, Target.parse(machine))
-    assert any(isinstance(op, DotOp) for op in func.walk()) is words
+    assert used(func) == ops
     run = compile_prim_func(func)
     for sizes in ((2, 5, 3), (16, 9, 33), (15, 1, 65)):
         x, y, expected = floats(sizes)

@@ -56,8 +56,8 @@ relax.func @main[%m, %k, %n](%x: !relax.tensor<[m, k], i8>, %y: !relax.tensor<[k
   %0 = relax.matmul %x, %y out_dtype = i32
   relax.return %0
 }"""
-    vnni = Target.parse("sapphirerapids cores=1")
-    assert names(text, vnni) == ["dot-product"]
+    vnni, amx = Target.parse("znver4 cores=1"), Target.parse("sapphirerapids cores=1")
+    assert names(text, vnni) == names(text, amx) == ["dot-product"]
     assert names(text) == ["gemv", "skinny", "packed"]
 
 

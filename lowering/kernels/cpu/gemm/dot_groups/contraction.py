@@ -19,7 +19,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, IntegerType, bf16, f32, i8, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS
+from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS, TILE_MIN_M
 from lowering.kernels.cpu.structure.contraction import Contraction, Factor, is_chain
 from lowering.kernels.cpu.structure.stages import linear
 from tir_dialect.analysis.dims import dim_of
@@ -27,6 +27,7 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dims import product as product_of
 from tir_dialect.ops.memory import LoadOp
+from tir_dialect.ops.tile_registers import TILE_SIZE
 from tir_dialect.ops.vectors import PARTS, ui8
 from tir_dialect.target import Target
 
@@ -88,6 +89,8 @@ def _counts_the_sum(contraction: Contraction, reduced: Sequence[int], element: S
 
 
 FLOAT_EXTENSIONS = ("avx512bf16",)
+TILE_EXTENSIONS: dict[Attribute, str] = {bf16: "amx-bf16", i8: "amx-int8"}
+"""By the type of a number in a register, the extension whose tile registers have dot products of it."""
 BYTE_EXTENSIONS = {16: ("avx512vnni",), 8: ("avx512vnni", "avxvnni"), 4: ("avx512vnni", "avxvnni", "i8mm")}
 """By the number of groups in a register, the extensions of which one is needed for bytes."""
 
@@ -106,6 +109,8 @@ class DotGroupContraction:
     """The axes of K, in the order in which rows lie."""
     panels: DotGroupPanels | None
     """The panels in which the columns lie already."""
+    in_tiles: bool = False
+    """Whether dot products are made in tile registers, which take factors of any signs."""
 
     @property
     def parts(self) -> int:
@@ -130,7 +135,7 @@ class DotGroupContraction:
     @property
     def is_flipped(self) -> bool:
         """Whether the sign bit of the rows is flipped."""
-        return self.dtypes[0] == self.dtypes[1] and not self.is_float
+        return self.dtypes[0] == self.dtypes[1] and not self.is_float and not self.in_tiles
 
     @property
     def factors(self) -> tuple[Attribute, Attribute]:
@@ -166,7 +171,9 @@ def find_dot_group_contraction(contraction: Contraction, target: Target) -> DotG
     inner = [axis for axis in contraction.reduced if rows.stride(axis) == 1]
     reduced = (*(axis for axis in contraction.reduced if axis not in inner), *inner)
     panels = find_dot_group_panels(contraction, reduced, target.lanes(32), PARTS[right])
-    groups = DotGroupContraction(contraction, rows, columns, (left, right), reduced, panels)
+    m = product_of(contraction.stage.extents[axis] for axis in contraction.row).constant_value
+    in_tiles = has_tile_registers(target, bf16 if left == bf16 else i8) and (m is None or m >= TILE_MIN_M)
+    groups = DotGroupContraction(contraction, rows, columns, (left, right), reduced, panels, in_tiles)
     return groups if _can_be_packed(groups) else None
 
 
@@ -174,6 +181,12 @@ def has_dot_products(target: Target, dtype: Attribute) -> bool:
     """Whether a machine adds up products of a dtype at once."""
     needed = FLOAT_EXTENSIONS if dtype == bf16 else BYTE_EXTENSIONS.get(target.lanes(32), ())
     return bool(target.extensions.intersection(needed))
+
+
+def has_tile_registers(target: Target, storage: Attribute) -> bool:
+    """Whether a machine has tile registers for numbers of a type, as wide as its vectors."""
+    is_usable = target.lanes(32) == TILE_SIZE and "linux" in target.triple
+    return is_usable and TILE_EXTENSIONS[storage] in target.extensions
 
 
 def narrow_factor(factor: Factor) -> tuple[Factor, Attribute] | None:

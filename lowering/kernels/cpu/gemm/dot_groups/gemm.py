@@ -9,8 +9,9 @@ Packing turns rows of A into rows of groups, and columns of B into panels of gro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
@@ -43,6 +44,7 @@ from lowering.kernels.cpu.gemm.register_tile import Corner, store_tile
 from lowering.kernels.cpu.structure.contraction import is_chain
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, mod
 from tir_dialect.ops.loops import LoopKind
+from tir_dialect.ops.tile_registers import TILE_SIZE, ConfigureTilesOp, ReleaseTilesOp
 from tir_dialect.target import LINE_BYTES
 
 
@@ -78,7 +80,11 @@ class DotGroupRows:
 
     def group(self, row: SSAValue, r: SSAValue) -> SSAValue:
         """A group of a row."""
-        return self.code.load(self.buffer, [self.code.add(self.first, row), r])
+        return self.code.load(*self.memory(row, r))
+
+    def memory(self, row: SSAValue, r: SSAValue) -> tuple[SSAValue, Sequence[SSAValue]]:
+        """The buffer and the indices of a group."""
+        return self.buffer, [self.code.add(self.first, row), r]
 
     def pack(self, coords: Coords, row: SSAValue, target: SSAValue) -> None:
         """Copies row `row` of A to row `target` of the memory."""
@@ -138,14 +144,14 @@ class DotGroupColumns:
 
     def take(
         self, coords: Coords, panel: SSAValue, task: SSAValue, panels: tuple[SSAValue, SSAValue], block: SSAValue
-    ) -> Callable[[SSAValue, int], SSAValue]:
-        """A function that gives vectors of groups of one of the `panels` of a task, by step and number.
+    ) -> SSAValue:
+        """Where one of the `panels` of a task is in memory.
 
         The first panel packs as many as are kept: in the first block of rows, or in each where these are not all.
         """
         code, (first, end) = self.code, panels
         if self.groups.panels is not None:
-            return lambda r, number: self._vector(panel, r, number)
+            return panel
         kept, number = code.dim(self.kept), code.sub(panel, first)
         slot = code.remainder(number, kept)
         base = code.mul(task, kept)
@@ -155,12 +161,15 @@ class DotGroupColumns:
             code.loop(code.minimum(code.sub(end, panel), kept), "panel") as i,
         ):
             self.pack(coords, code.add(panel, i), code.add(base, i))
-        target = code.add(base, slot)
-        return lambda r, number: self._vector(target, r, number)
+        return code.add(base, slot)
 
-    def _vector(self, panel: SSAValue, r: SSAValue, number: int) -> SSAValue:
-        indices = [panel, r, self.code.index(number * self.tiles.lanes)]
-        return self.code.load(self.buffer, indices, self.tiles.lanes)
+    def vector(self, panel: SSAValue, r: SSAValue, number: int) -> SSAValue:
+        """A vector of groups of a panel in memory, by step and number."""
+        return self.code.load(*self.memory(panel, number * self.tiles.lanes, r), self.tiles.lanes)
+
+    def memory(self, panel: SSAValue, column: int, r: SSAValue) -> tuple[SSAValue, Sequence[SSAValue]]:
+        """The buffer and the indices of a group of a panel."""
+        return self.buffer, [panel, r, self.code.index(column)]
 
     def pack(self, coords: Coords, panel: SSAValue, target: SSAValue) -> None:
         """Packs a panel into that with the number `target` of the memory."""
@@ -410,6 +419,8 @@ class _Emitter:
         code, kind = self.code, LoopKind.SERIAL if self.partition.is_alone else LoopKind.PARALLEL
         with code.loop(code.dim(self.partition.tasks), "task", kind=kind) as task:
             own = self.partition.of(task)
+            if self.groups.in_tiles:
+                code.emit(ConfigureTilesOp(code.dim(mod(self.groups.depth, constant(TILE_SIZE)))))
             self.rows.take(task)
             first, end = own.strips
             mr = code.dim(self.strips)
@@ -418,6 +429,8 @@ class _Emitter:
                 lower = code.add(first, code.mul(number, mr))
                 block = RowBlock(task, own, number, (lower, code.minimum(code.add(lower, mr), end)))
                 self._block(coords, block)
+            if self.groups.in_tiles:
+                code.emit(ReleaseTilesOp())
 
     def _block(self, coords: Coords, block: RowBlock) -> None:
         """Packs the rows of a block, and multiplies them with the panels."""
@@ -426,18 +439,24 @@ class _Emitter:
         with code.loop(code.sub(code.minimum(bottom, code.dim(self.m)), top), "i") as i:
             self.rows.pack(coords, code.add(top, i), i)
         with code.loop(panels[1], "panel", lower=panels[0]) as panel:
-            columns = self.columns.take(coords, panel, block.task, panels, block.number)
-            tile = DotGroupTile(self.gemm, self.groups, columns)
+            packed = self.columns.take(coords, panel, block.task, panels, block.number)
+            tile = DotGroupTile(self.gemm, self.groups, partial(self.columns.vector, packed))
             some = self.partition.strips_of(block.own, panel)
             lower, upper = code.maximum(some[0], first), code.minimum(some[1], end)
             with code.loop(upper, "strip", lower=lower) as strip:
                 is_last = code.compare("sge", code.add(strip, 1), upper)
                 row = code.mul(code.select(is_last, lower, code.add(strip, 1)), self.tiles.mr)
                 column = code.mul(code.select(is_last, code.add(panel, 1), panel), self.tiles.nr)
-                self._strip(tile, coords, (strip, panel), top, (row, column))
+                self._strip(tile, packed, coords, (strip, panel), top, (row, column))
 
     def _strip(
-        self, tile: DotGroupTile, coords: Coords, at: tuple[SSAValue, SSAValue], top: SSAValue, later: Corner
+        self,
+        tile: DotGroupTile,
+        packed: SSAValue,
+        coords: Coords,
+        at: tuple[SSAValue, SSAValue],
+        top: SSAValue,
+        later: Corner,
     ) -> None:
         """A tile of a strip and a panel, by the smallest micro-kernel that has all its rows."""
         code, (strip, panel) = self.code, at
@@ -447,13 +466,22 @@ class _Emitter:
         def group(i: int, r: SSAValue) -> SSAValue:
             return self.rows.group(code.add(code.sub(row, top), i), r)
 
+        def rows(i: int, r: SSAValue) -> tuple[SSAValue, Sequence[SSAValue]]:
+            return self.rows.memory(code.add(code.sub(row, top), i), r)
+
+        def multiply(mr: int) -> None:
+            if self.groups.in_tiles:
+                tile.emit_in_tiles(mr, rows, partial(self.columns.memory, packed), accumulators)
+            else:
+                tile.emit(mr, group, accumulators)
+
         def emit(left: SSAValue, mr_sizes: Sequence[int]) -> None:
             mr, *smaller = mr_sizes
             if not smaller:
-                tile.emit(mr, group, accumulators)
+                multiply(mr)
                 return
             with code.when(code.compare("sgt", left, smaller[0])) as branch:
-                tile.emit(mr, group, accumulators)
+                multiply(mr)
             with code.otherwise(branch):
                 emit(left, smaller)
 
@@ -465,6 +493,8 @@ class _Emitter:
     def _mr_sizes(self) -> tuple[int, ...]:
         """Rows of the tiles: if their number is known, the last tile has as many as are left."""
         rows, known = self.tiles.mr, self.m.constant_value
+        if self.groups.in_tiles:
+            return self.tiles.mr_sizes if known is None or known > TILE_SIZE else (TILE_SIZE,)
         if known is None:
             return (*self.tiles.mr_sizes, DOT_GROUP_MIN_MR)
         rest = known % rows

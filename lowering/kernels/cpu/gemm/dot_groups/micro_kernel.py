@@ -16,6 +16,17 @@ from lowering.kernels.cpu.gemm.problem import Gemm
 from tir_dialect.dims import DimLike
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.regions import ViewOp
+from tir_dialect.ops.tile_registers import (
+    COLUMNS,
+    LAST_COLUMNS,
+    LAST_ROWS,
+    ROWS,
+    TILE_SIZE,
+    DotTilesOp,
+    LoadTileOp,
+    StoreTileOp,
+    ZeroTileOp,
+)
 from tir_dialect.ops.vectors import DotOp
 from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import BufferType
@@ -69,6 +80,11 @@ def lanes_of_line(dtype: AnyFloat | IntegerType) -> int:
 
 GroupAt = Callable[[int, SSAValue], SSAValue]
 """Gives a group of the rows, by its row in the tile and its step of K."""
+
+TileOfMemory = Callable[[int, SSAValue], tuple[SSAValue, Sequence[SSAValue]]]
+"""Gives the buffer and the indices of a register's first group: by its first row or column in the tile, and its step of
+K.
+"""
 
 PanelVector = Callable[[SSAValue, int], SSAValue]
 """Gives a vector of groups of a panel, by its step of K and its number."""
@@ -128,6 +144,33 @@ class DotGroupTile:
             for v, accumulator in enumerate(rows[0][i]):
                 values = [code.load(registers, chunk[i][v], tiles.lanes) for chunk in rows]
                 code.store(reduce(self._added, values), tile, accumulator)
+
+    def emit_in_tiles(self, mr: int, rows: TileOfMemory, columns: TileOfMemory, tile: SSAValue) -> None:
+        """The same in tile registers, which are configured for the last step."""
+        code = self.code
+        tops = range(mr // TILE_SIZE)
+        sides = range(self.tiles.vectors)
+        numbers = {(i, v): i * len(sides) + v for i in tops for v in sides}
+        for number in numbers.values():
+            code.emit(ZeroTileOp(number))
+
+        def step(r: SSAValue, row_tile: int, column_tile: int) -> None:
+            # Columns of one register are loaded again for each row: the other three are for the last step.
+            for i in tops:
+                code.emit(LoadTileOp(row_tile, *rows(i * TILE_SIZE, r)))
+                for v in sides if i % 2 == 0 else reversed(sides):
+                    if i == 0 or v != sides[-1]:
+                        code.emit(LoadTileOp(column_tile, *columns(v * TILE_SIZE, r)))
+                    code.emit(DotTilesOp(numbers[i, v], self.groups.factors, row_tile, column_tile))
+
+        whole = code.divide(self.depth, TILE_SIZE)
+        with code.loop(whole, "step") as number:
+            step(code.mul(number, TILE_SIZE), ROWS, COLUMNS)
+        done = code.mul(whole, TILE_SIZE)
+        with code.when(code.compare("slt", done, self.depth)):
+            step(done, LAST_ROWS, LAST_COLUMNS)
+        for (i, v), number in numbers.items():
+            code.emit(StoreTileOp(number, tile, [code.index(i * TILE_SIZE), code.index(v * TILE_SIZE)]))
 
     def _begin(self, registers: SSAValue, rows: Sequence[Sequence[Sequence[Sequence[SSAValue]]]]) -> None:
         code, tiles = self.code, self.tiles

@@ -1,4 +1,4 @@
-// RUN: relax-opt %s -p "legalize-ops,schedule-cpu{target=\"sapphirerapids cores=1\"}" | filecheck %s
+// RUN: relax-opt %s -p "legalize-ops,schedule-cpu{target=\"znver4 cores=1\"}" | filecheck %s
 
 // Bytes in dot-product groups (VNNI): four numbers along K in 32 bits. Rows of A are copied as they are. For B, four rows
 // are interleaved while a panel is packed; loads at the end of a row are masked.
