@@ -208,6 +208,21 @@ relax.func @scales[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>, %y: !relax.tens
 
 // -----
 
+// What is added to a tensor of more dimensions, or of any number, leaves its blocks before.
+// CHECK-LABEL: relax.func @more_dimensions
+// CHECK:         [[X:%.*]] = relax.layout_transform %{{.*}} source = "NCHW4c" target = "NCHW"
+// CHECK:         relax.add {{.*}}[[X]]
+relax.func @more_dimensions[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>, %y: !relax.tensor<[3, n, 8, h, 5], f32>) -> !relax.object {
+  %v = relax.constant dense<1.0> : tensor<8x2x1x1xf32>
+  %w = relax.constant dense<2.0> : tensor<8x8x1x1xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.nn.conv2d %0, %w
+  %2 = relax.add %1, %y
+  relax.return %2
+}
+
+// -----
+
 // Quantised data stay in blocks, also where these are not filled: 6 filters, scaled by one number.
 // CHECK-LABEL: relax.func @quantised
 // CHECK:         relax.divide %{{.*}}, %s
