@@ -272,7 +272,9 @@ def main() -> int:
     args = parser.parse_args()
     files = [path.resolve() for path in args.files] or sorted(path for each in SUBJECTS for path in ROOT.glob(each))
     faults, missed = chosen(files, args.count, args.first)[args.skip :], 0
-    for path, number in faults:
+    for tried, (path, number) in enumerate(faults):
+        if tried and tried % 10 == 0:
+            print(f"{tried - missed} of {tried} so far", file=sys.stderr, flush=True)
         groups = [args.tests] if args.tests else [own_tests(path), related_tests(path)]
         limits = (args.limit, LONGER * args.limit)
         if not any(is_caught(path, number, *each) for each in zip(groups, limits, strict=False) if each[0]):
