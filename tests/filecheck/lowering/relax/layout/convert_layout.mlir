@@ -79,6 +79,20 @@ relax.func @groups[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>) -> !relax.object {
 
 // -----
 
+// Groups of whole blocks are products of blocks, as a convolution without groups is.
+// CHECK-LABEL: relax.func @whole_groups
+// CHECK:         relax.nn.conv2d {{.*}} groups = 2 data_layout = "NCHW4c" kernel_layout = "OIHW4i4o"
+relax.func @whole_groups[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>) -> !relax.object {
+  %v = relax.constant dense<1.0> : tensor<8x3x3x3xf32>
+  %w = relax.constant dense<1.0> : tensor<16x4x3x3xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.nn.conv2d %0, %w groups = 2
+  %2 = relax.mean %1 axes = [2, 3]
+  relax.return %2
+}
+
+// -----
+
 // Weights that are not known are rearranged in each call where sums are long.
 // CHECK-LABEL: relax.func @parameter
 // CHECK-DAG:     [[X:%.*]] = relax.layout_transform %x source = "NCHW" target = "NCHW4c"
