@@ -66,6 +66,7 @@ ONNX: Mapping[str, str] = {
         Ceil Clip Cos Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Log
         Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Round Sigmoid Sign Sin Sinh Sqrt Sub Sum Tan Tanh Where Xor
     """,
+    "experimental": "Affine Crop ImageScaler ParametricSoftplus Scale ScaledTanh",
     "gather": """
         Compress Gather GatherElements GatherND ReverseSequence Scatter ScatterElements ScatterND Slice
         TensorScatter

@@ -225,36 +225,39 @@ _NAMES = re.compile(r'^    name = "([a-z0-9-]+)"$|\.attach\("([\w.]+)"', re.MULT
 """How a source says the passes that it has, and the ops whose interfaces it implements."""
 
 MOST_RELATED = 12
-"""So many other tests are run against a fault that the own ones let pass."""
+"""So many tests that have names of a file are run against a fault that the own ones let pass."""
+
+LONGER = 4
+"""They have so many times as long."""
 
 
 def related_tests(path: Path) -> list[str]:
-    """Other tests that are about a source file: that import it, or have a pass or an op of it in their text; those
-    first that have most of the names.
+    """Other tests that are about a source file: those of its folder; those that import it, or have a pass or an op of
+    it in their text, first those that have most of the names; and those of kernels for a kernel, as each is part of
+    others.
     """
     own = [Path(test) for test in own_tests(path)]
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     names = {module, *(each for found in _NAMES.findall(path.read_text()) for each in found if each)}
+    is_kernel = module.startswith("lowering.kernels.")
+    folders = [ROOT / "tests" / tree / path.relative_to(ROOT).parent for tree in ("", "filecheck")]
     found: list[tuple[int, int, str]] = []
     for test in [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "tests" / "filecheck").rglob("*.mlir")]:
-        if not any(test == each or each in test.parents for each in own):
-            text = test.read_text()
-            if count := sum(name in text for name in names):
-                found.append((-count, len(text), str(test)))
-    return [test for _, _, test in sorted(found)[:MOST_RELATED]]
+        if any(test == each or each in test.parents for each in own):
+            continue
+        text = test.read_text()
+        if test.parent in folders or (is_kernel and "lowering/kernels" in str(test)):
+            found.append((0, len(text), str(test)))
+        elif count := sum(name in text for name in names):
+            found.append((-count, len(text), str(test)))
+    near = [test for count, _, test in sorted(found) if count == 0]
+    return near + [test for count, _, test in sorted(found) if count < 0][:MOST_RELATED]
 
 
 def chosen(files: list[Path], count: int, seed: int) -> list[tuple[Path, int]]:
     """Some of the faults that can be planted into files."""
     every = [(path, number) for path in files for number in range(sum(1 for _ in _places(ast.parse(path.read_text()))))]
     return random.Random(seed).sample(every, min(count, len(every)))
-
-
-def _tests(path: Path) -> Iterator[list[str]]:
-    """What is run against a fault, until something of it fails."""
-    yield own_tests(path)
-    if related := related_tests(path):
-        yield related
 
 
 def main() -> int:
@@ -269,10 +272,12 @@ def main() -> int:
     args = parser.parse_args()
     files = [path.resolve() for path in args.files] or sorted(path for each in SUBJECTS for path in ROOT.glob(each))
     faults, missed = chosen(files, args.count, args.first)[args.skip :], 0
-    for path, number in faults:
-        if not any(
-            is_caught(path, number, tests, args.limit) for tests in ([args.tests] if args.tests else _tests(path))
-        ):
+    for tried, (path, number) in enumerate(faults):
+        if tried and tried % 10 == 0:
+            print(f"{tried - missed} of {tried} so far", file=sys.stderr, flush=True)
+        groups = [args.tests] if args.tests else [own_tests(path), related_tests(path)]
+        limits = (args.limit, LONGER * args.limit)
+        if not any(is_caught(path, number, *each) for each in zip(groups, limits, strict=False) if each[0]):
             missed += 1
             print(f"{path.relative_to(ROOT)} {number}: {mutant(path.read_text(), number)[0]}", flush=True)
     print(f"{len(faults) - missed} of {len(faults)} faults are caught")

@@ -190,7 +190,8 @@ class DotTilesOp(IRDLOperation):
     `acc[i, j] += sum(rows[i, r] . columns[r, j])`, with products of groups as `tir.dot` has them.
 
     C1: the dtypes are each one of `i8` and `ui8`, or both `bf16`.
-    C2: the first register has accumulators, the second one rows and the third one columns of as many groups.
+    C2: the first register has accumulators, the second one rows and the third one columns. Of these all have sixteen
+        groups where K is a sequence of whole steps; otherwise 4 is multiplied with 6, and 5 with 7.
     """
 
     name = "tir.dot_tiles"
@@ -231,7 +232,7 @@ class DotTilesOp(IRDLOperation):
             # C1
         _check_accumulators(self, self.acc)  # C2
         _check_factor(self, self.lhs, (ROWS, LAST_ROWS))
-        _check_factor(self, self.rhs, (self.lhs.value.data + COLUMNS - ROWS,))
+        _check_factor(self, self.rhs, (COLUMNS, LAST_COLUMNS))
 
 
 def _check_accumulators(op: Operation, tile: IntegerAttr) -> None:

@@ -21,6 +21,7 @@ from lowering.kernels.cpu.conv.depthwise_bytes import ByteDepthwiseConvolution, 
 from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convolution
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel, routines_for
+from lowering.kernels.cpu.gemm.block_tiles import BlockTileGemm, tile_parts
 from lowering.kernels.cpu.gemm.block_weights import (
     BlockDotGemm,
     BlockGemm,
@@ -30,7 +31,7 @@ from lowering.kernels.cpu.gemm.block_weights import (
     columns_left,
     row_planes,
 )
-from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M, TILE_REGISTERS, tiling, with_tiles
+from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M, BLOCK_TILE_MIN_M, TILE_REGISTERS, tiling, with_tiles
 from lowering.kernels.cpu.gemm.direct import DirectContraction, is_direct
 from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction
 from lowering.kernels.cpu.gemm.dot_groups.gemm import DotGroupGemm
@@ -252,21 +253,38 @@ def _emit_few_rows(gemm: Gemm, decoding: Decoding) -> str:
     return f"integer dot products of {name} blocks with rows of {8 * planes} bits"
 
 
+def _emit_many_rows(gemm: Gemm, decoding: Decoding) -> str:
+    """The code of a GEMM with block-quantised weights that are decoded before; says what it is."""
+    parts = tile_parts(gemm, decoding)
+    if parts is None:
+        BlockPanelGemm(gemm, decoding).emit({})
+        return "dot products of blocks that are decoded before"
+    how = f"tile registers with numbers in {parts} parts of bf16"
+    if gemm.m.constant_value is not None:
+        BlockTileGemm(gemm, decoding, parts).emit()
+        return how
+    code = gemm.code
+    with code.when(code.compare("slt", code.dim(gemm.m, "m"), BLOCK_TILE_MIN_M)) as branch:
+        BlockPanelGemm(gemm, decoding).emit({})
+    with code.otherwise(branch):
+        BlockTileGemm(gemm, decoding, parts).emit()
+    return f"dot products of blocks that are decoded before where M < {BLOCK_TILE_MIN_M}, else {how}"
+
+
 def emit_block_gemm(item: BlockGemm) -> str:
     """The code of a GEMM with block-quantised weights; says which generators made it, and why."""
     gemm, decoding = item.gemm, item.decoding
-    m, more = gemm.m.constant_value, f"of {decoding.block_format.name} blocks that are decoded before"
+    m = gemm.m.constant_value
     if m is not None and m <= BLOCK_DOT_MAX_M:
         return f"{_emit_few_rows(gemm, decoding)} since M <= {BLOCK_DOT_MAX_M}"
     if m is not None:
-        BlockPanelGemm(gemm, decoding).emit({})
-        return f"dot products {more} since M > {BLOCK_DOT_MAX_M}"
+        return f"{_emit_many_rows(gemm, decoding)} since M > {BLOCK_DOT_MAX_M}"
     code = gemm.code
     with code.when(code.compare("sle", code.dim(gemm.m, "m"), BLOCK_DOT_MAX_M)) as branch:
         few = _emit_few_rows(gemm, decoding)
     with code.otherwise(branch):
-        BlockPanelGemm(gemm, decoding).emit({})
-    return f"{few} where M <= {BLOCK_DOT_MAX_M}, else {more}"
+        many = _emit_many_rows(gemm, decoding)
+    return f"{few} where M <= {BLOCK_DOT_MAX_M}, else {many}"
 
 
 def emit_gemm(gemm: Gemm) -> str:

@@ -148,8 +148,8 @@ class _Producer:
         self.nest.detach()
         self.nest.erase()
         owner = buffer.owner
-        if isinstance(owner, AllocBufferOp):
-            Rewriter.erase_op(owner)
+        assert isinstance(owner, AllocBufferOp)  # the memory is the kernel's own
+        Rewriter.erase_op(owner)
 
     def _compute(self, load: LoadOp, accesses: _Accesses, *, moved: bool) -> SSAValue:
         """The element at the indices of a load, before it: by a copy of the code, or the code itself."""
@@ -200,18 +200,13 @@ def covers(block: BlockOp, access: LoadOp | StoreOp) -> bool:
     for index, dim in zip(access.indices, access.buffer_type.shape, strict=True):
         iterator = index if isinstance(index, BlockArgument) and block_of(index) is block else None
         if iterator is None or iterator in used or dim_of(iterators[iterator.index].extent) is not dim:
-            if dim.constant_value == 1 and iterator is None and _is_zero(index):
-                continue
+            if dim.constant_value == 1 and iterator is None:
+                continue  # it is 0
             return False
         used.add(iterator)
     spatial = all(iterator.kind is IteratorKind.SPATIAL for iterator in iterators)
     rest = (dim_of(each.extent) for each in iterators if each.value not in used)
     return spatial and all(dim is not None and dim.constant_value == 1 for dim in rest)
-
-
-def _is_zero(index: SSAValue) -> bool:
-    dim = dim_of(index)
-    return dim is not None and dim.constant_value == 0
 
 
 def _is_pure(block: BlockOp, store: StoreOp) -> bool:

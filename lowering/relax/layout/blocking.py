@@ -385,7 +385,7 @@ def _concat(op: ConcatOp, known: Known) -> Step | None:
     """Along channels, if each part but the last one is whole blocks; along others, if all parts are in blocks."""
     counts, axis = [known.of(value) for value in op.inputs], op.axis.value.data % 4
     found = [count for count in counts if count is not None]
-    if not found or len(found) < len(counts) or (axis != 1 and len(set(found)) > 1):
+    if not found or len(found) < len(counts):
         return None
     if axis == 1 and not all(map(known.blocking.is_whole, found[:-1])):
         return None

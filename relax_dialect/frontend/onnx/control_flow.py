@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import GraphProto
@@ -13,10 +13,10 @@ from relax_dialect.builder import op
 from relax_dialect.builder.emitter import Frame
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.datatype import converted
-from relax_dialect.frontend.onnx.dtypes import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal, element_type
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.values import TensorList, Value, like
+from relax_dialect.frontend.onnx.values import Absent, Perhaps, TensorList, Value, like
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.dims import Dim, constant, symbol, to_dim
@@ -189,16 +189,59 @@ def if_(node: Node) -> Result:
         return run_body(node, branches[0 if bool(known.reshape(-1)[0]) else 1], ())
     node.graph.require_control_flow()
     condition = converted(node[0], i1)
+    optional = _optional_outputs(*branches)
     with node.bb.if_(condition if condition.ndim == 0 else op.reshape(condition, [])) as branch:
         with branch.then():
             values = run_body(node, branches[0], ())
-            first = [value.expr(node.bb) for value in values]
+            first = _yielded(node, values, optional)
             node.bb.yield_(*first)
         with branch.otherwise():
-            node.bb.yield_(*(value.expr(node.bb) for value in run_body(node, branches[1], ())))
-    if not _is_squeeze(*branches):
-        return _like(node, values, branch.results)
-    return [_ranked(node, at, each, of.type) for at, (each, of) in enumerate(zip(branch.results, first, strict=True))]
+            others = run_body(node, branches[1], ())
+            node.bb.yield_(*_yielded(node, others, optional))
+    if _is_squeeze(*branches):
+        return [
+            _ranked(node, at, each, of.type) for at, (each, of) in enumerate(zip(branch.results, first, strict=True))
+        ]
+    models = [
+        value.value if isinstance(value, Perhaps) else other if isinstance(value, Absent) else value
+        for value, other in zip(values, others, strict=True)
+    ]
+    found = _like(node, models, branch.results)
+    for (at, _), there in zip(optional.items(), branch.results[len(models) :], strict=True):
+        value = found[at]
+        found[at] = Perhaps(value if isinstance(value, Value) else Value(node.graph.settled(value, None)), there)
+    return found
+
+
+def _optional_outputs(then: GraphProto, otherwise: GraphProto) -> dict[int, TensorType | None]:
+    """The outputs that are optional in a branch, with the type of tensors that a branch says, if it does."""
+    found: dict[int, TensorType | None] = {}
+    for at, outputs in enumerate(zip(then.output, otherwise.output, strict=True)):
+        for info in outputs:
+            if info.type.WhichOneof("value") == "optional_type":
+                tensor = info.type.optional_type.elem_type.tensor_type
+                found.setdefault(at, None)
+                if tensor.HasField("shape"):
+                    dims = [constant(max(dim.dim_value, 0)) for dim in tensor.shape.dim]
+                    found[at] = TensorType(dims, element_type(tensor.elem_type))
+    return found
+
+
+def _yielded(node: Node, values: Sequence[Value], optional: Mapping[int, TensorType | None]) -> list[Expr]:
+    """The results of a branch, then which of the optional ones are there; for those that are not something is."""
+    made: list[Expr] = []
+    for at, value in enumerate(values):
+        kind = optional.get(at)
+        if at in optional and isinstance(value, Absent):
+            if kind is None or kind.dtype is None:
+                raise Refusal("the shape of an optional tensor that one branch leaves out is not known while importing")
+            made.append(op.full(list(kind.known_dims or ()), node.bb.const(0, kind.dtype)))
+        else:
+            made.append((value.value if isinstance(value, Perhaps) else value).expr(node.bb))
+    for at in optional:
+        value = values[at]
+        made.append(value.there if isinstance(value, Perhaps) else node.bb.const(not isinstance(value, Absent)))
+    return made
 
 
 def _is_squeeze(then: GraphProto, otherwise: GraphProto) -> bool:

@@ -12,7 +12,8 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.values import Absent, TensorList, Value
+from relax_dialect.frontend.onnx.values import Absent, Perhaps, TensorList, Value, like
+from relax_dialect.frontend.range_checks import dim_at_most
 from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect.dims import Dim, constant, floordiv, mod
 
@@ -160,11 +161,18 @@ def optional(node: Node) -> Result:
 
 @converts("OptionalGetElement")
 def get_element(node: Node) -> Result:
-    """The value, which is there."""
-    return node.value(0)
+    """The value, which is there; an error while running if it is not."""
+    found = node.value(0)
+    if not isinstance(found, Perhaps):
+        return found
+    (missing,) = node.run_time_dims(op.reshape(op.astype(op.logical_not(found.there), i64), [1]))
+    message = "'OptionalGetElement': expected a value, got an optional without one"
+    return like(found.value, dim_at_most(node.bb, found.value.expr(node.bb), missing, constant(0), message))
 
 
 @converts("OptionalHasElement")
 def has_element(node: Node) -> Result:
-    """Whether the value is there, which is known while importing."""
+    """Whether the value is there."""
+    if node.has(0) and isinstance(found := node.value(0), Perhaps):
+        return found.there
     return Value.of(np.array(node.has(0) and not isinstance(node.value(0), Absent)))

@@ -234,6 +234,32 @@ class Absent(Value):
         raise Refusal(_ABSENT)
 
 
+class Perhaps(Value):
+    """An optional value of which only the program knows whether it is there."""
+
+    def __init__(self, value: Value, there: Expr):
+        super().__init__(None)
+        self.value = value
+        self.there = there
+        """A boolean scalar."""
+
+    @property
+    @override
+    def dtype(self) -> Attribute:
+        raise Refusal(_PERHAPS)
+
+    @property
+    @override
+    def shape(self) -> tuple[Dim, ...]:
+        raise Refusal(_PERHAPS)
+
+    @override
+    def expr(self, bb: BlockBuilder) -> Expr:
+        raise Refusal(_PERHAPS)
+
+
+_PERHAPS = "an optional value that may not be there is used otherwise than by OptionalHasElement and OptionalGetElement"
+
 _ABSENT = "an optional value that is not there is used; only whether it is there can be asked while importing"
 
 

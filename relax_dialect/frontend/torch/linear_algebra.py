@@ -136,8 +136,10 @@ def outer(node: Node) -> Result:
 
 @converts("aten.einsum.default")
 def einsum(node: Node) -> Result:
-    """Products summed over subscripts."""
-    return summed_products(node.text("equation"), node.tensors("tensors" if node.has("tensors") else "operands"))
+    """Products summed over subscripts; PyTorch sums elements of one tensor that are integers as `i64`."""
+    operands, dtype = node.tensors("tensors" if node.has("tensors") else "operands"), node.out_dtype()
+    same = [each if each.dtype == dtype else op.astype(each, dtype) for each in operands]
+    return summed_products(node.text("equation"), same)
 
 
 def summed_products(equation: str, operands: list[Expr]) -> Expr:

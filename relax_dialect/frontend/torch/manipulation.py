@@ -153,7 +153,14 @@ def _pad(node: Node, widths: list[Dim], mode: str, value: float) -> Expr:
     x, pairs = node.tensor("self"), list(zip(widths[::2], widths[1::2], strict=True))
     ordered = [(to_dim(0), to_dim(0))] * (node.rank() - len(pairs)) + pairs[::-1]
     fixed = [width.constant_value for pair in ordered for width in pair]
-    if None in fixed:
+    lengths = [length.constant_value for length in node.shape()]
+    # As PyTorch has it, the edge is there, too, if that side cuts everything off.
+    cuts_all = mode == "replicate" and any(
+        length is not None and width.constant_value is not None and width.constant_value <= -length
+        for pair, length in zip(ordered, lengths, strict=True)
+        for width in pair
+    )
+    if None in fixed or cuts_all:
         return _pad_by_sizes(node, ordered, mode, value)
     return op.nn.pad(x, [each for each in fixed if each is not None], mode, value) if any(fixed) else x
 

@@ -123,6 +123,20 @@ def test_unchanged_between(body: str, expected: bool):
     assert unchanged_between([values["x"]], early, late) is expected
 
 
+def test_what_nobody_can_write_is_unchanged_between():
+    values = named(
+        f"""%w = relax.constant dense<1.0> : tensor<2x4xf32>
+        %a = relax.exp %w {INC}(%x) %b = relax.exp %w relax.return %b""",
+        head=f"{PURE} impure",
+    )
+    early, late = values["a"].owner, values["b"].owner
+    assert isinstance(early, Operation)
+    assert isinstance(late, Operation)
+    assert not may_be_written(values["w"])
+    assert unchanged_between([values["w"]], early, late)
+    assert not unchanged_between([values["w"], values["x"]], early, late)
+
+
 def test_a_loop_that_writes_changes_what_its_next_iteration_reads():
     values = named(
         f"""%a = relax.exp %x %lo = relax.prim 0 %hi = relax.prim 3

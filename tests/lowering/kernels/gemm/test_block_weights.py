@@ -25,6 +25,7 @@ from tir_dialect import te
 from tir_dialect.block_arrays import decode, encode_integers
 from tir_dialect.block_expressions import decoded
 from tir_dialect.block_formats import FORMATS
+from tir_dialect.interpreter import compile_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -99,14 +100,17 @@ def _packed(name: str, blocks: int) -> np.ndarray:
 
 
 def _bound(name: str, x: np.ndarray, weights: np.ndarray, bits: int) -> np.ndarray:
-    """What sums may be off by: a millionth of the sum of magnitudes, and half a step of `x` for each weight."""
+    """What sums may be off by: a millionth of the sum of magnitudes, and half a step of `x` for each weight.
+
+    In tile registers subnormal numbers count as zeros.
+    """
     sizes = np.abs(x.astype(np.float64)), np.abs(weights)
     if bits in (24, 32):
-        return 1e-6 * (sizes[0] @ sizes[1].T)
+        return 1e-6 * (sizes[0] @ sizes[1].T) + 1e-36
     size = FORMATS[name].elements
     parts = [each.reshape(len(each), each.shape[1] // size, size) for each in sizes]
     steps = parts[0].max(-1, initial=0) / {8: 127, 16: 32639}[bits]
-    return 1e-6 * (sizes[0] @ sizes[1].T) + steps @ parts[1].sum(-1).T / 2
+    return 1e-36 + 1e-6 * (sizes[0] @ sizes[1].T) + steps @ parts[1].sum(-1).T / 2
 
 
 @pytest.mark.sampled(2)
@@ -117,7 +121,7 @@ def test_sums_are_near_those_of_decoded_weights(name: str, machine: str):
     func, kernels = _compiled(name, blocks, machine)
     packed = _packed(name, blocks)
     weights = decode(packed, FORMATS[name]).astype(np.float64)
-    for rows in (0, 1, BLOCK_DOT_MAX_M, BLOCK_DOT_MAX_M + 1, 13, 20):
+    for rows in (0, 1, BLOCK_DOT_MAX_M, BLOCK_DOT_MAX_M + 1, 13, 20, 35, 50):
         x = np.random.default_rng(rows).standard_normal((rows, weights.shape[1])).astype(np.float32)
         for at_end in (True, False):
             arrays = [packed, x, np.full((rows, ROWS), 7, np.float32)]
@@ -183,15 +187,34 @@ def _explained(text: str) -> list[str | None]:
 def test_few_rows_are_multiplied_with_packed_weights():
     (explained,) = _explained(_program("q8_0", 2))
     assert explained == (
-        "dot products with q8_0 blocks decoded in registers where M <= 2, else of q8_0 blocks that are decoded before"
+        "dot products with q8_0 blocks decoded in registers where M <= 2, else dot products of blocks that are decoded "
+        "before"
     )
     for rows, kind in (
         ("1", "with q8_0 blocks decoded in registers since M <= 2"),
-        ("9", "of q8_0 blocks that are decoded before since M > 2"),
+        ("9", "of blocks that are decoded before since M > 2"),
     ):
         func = _kernels(_program("q8_0", 2, rows=rows))[0]
         assert schedule(func, Target.parse("x86-64-v3 cores=1")) == f"dot products {kind}"
         assert not [op for op in func.body.walk() if op.name == "tir.alloc_buffer" and "[19, 64]" in str(op)]
+
+
+@pytest.mark.parametrize(("bits", "bound"), [(24, 1e-6), (16, 3e-5), (8, 8e-3)])
+@pytest.mark.parametrize("name", ["q4_1", "q8_0", "q6_k"])
+def test_tile_registers(name: str, bits: int, bound: float):
+    """What the interpreter makes of the code for a machine that has them: two whole strips of rows, and a low one."""
+    (func,) = _kernels(_program(name, 1))
+    explained = schedule(func, Target.parse(f"sapphirerapids cores=2 activation-bits={bits} task-percent=1"))
+    assert f"where M < 32, else tile registers with numbers in {bits // 8} parts of bf16" in (explained or "")
+    packed = _packed(name, 1)
+    weights = decode(packed, FORMATS[name]).astype(np.float64)
+    run = compile_prim_func(func)
+    for rows in (70, 33):
+        x = np.random.default_rng(rows).standard_normal((rows, weights.shape[1])).astype(np.float32)
+        found = np.full((rows, ROWS), 7, np.float32)
+        run([x, packed, found] if func.params[0].type.shape[0].constant_value is None else [packed, x, found])
+        magnitudes = np.abs(x.astype(np.float64)) @ np.abs(weights.T)
+        assert (np.abs(found - np.maximum(x @ weights.T, 0)) <= bound * magnitudes).all()
 
 
 def test_more_rows_than_a_block_has():

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
+from xdsl.dialects import arith
 from xdsl.dialects.vector import ShuffleOp
 
 from lowering.kernels.schedule_cpu import schedule
@@ -80,6 +81,24 @@ def test_sums_of_columns_stay_in_registers() -> None:
     assert not rows_in_memory(scheduled(mean))
     assert rows_in_memory(scheduled(maximum))
     assert all(any(isinstance(op, ShuffleOp) for op in scheduled(each).walk()) for each in (mean, maximum))
+
+
+@pytest.mark.parametrize(("size", "stride", "count"), [(2, 2, 16), (3, 1, 30), (3, 2, 15)])
+def test_an_iteration_has_all_results_whose_windows_are_in_two_vectors(size: int, stride: int, count: int) -> None:
+    func = scheduled(f"max_pool2d %x pool_size = {[size] * 2} strides = {[stride] * 2}")
+    fits = next(op for op in func.walk() if isinstance(op, arith.CmpiOp) and op.predicate.value.data == 3)
+    assert isinstance(fits.rhs.owner, arith.ConstantOp)
+    assert fits.rhs.owner.value.value.data == count
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(17, "f32"), (3, "f16")])
+def test_windows_of_more_than_a_vector_and_short_elements_are_not_shuffled(size: int, dtype: str) -> None:
+    func = kernel_of_program(
+        f"relax.func @main[%m, %n](%x: !relax.tensor<[1, 2, m, n], {dtype}>) {{\n"
+        f"%y = relax.nn.max_pool2d %x pool_size = {[1, size]}\nrelax.return %y\n}}"
+    )
+    schedule(func, AVX512)
+    assert not any(isinstance(op, ShuffleOp) for op in func.walk())
 
 
 def test_other_processors_do_not_shuffle_at_will() -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lowering.relax.rewrites.simplify_quantization import fused, reciprocal
@@ -77,7 +77,16 @@ def test_most_scales_have_a_reciprocal():
     assert reciprocal(float("nan"), 0, 255) is None
 
 
+ABOVE_HALFWAY = (1 + 2.0**-12, 2.0**-24 * (1 - 2.0**-12 + 2.0**-24), 1.0)
+BELOW_HALFWAY = (1 + 2.0**-23, 2.0**-24 * (1 - 2.0**-23), 1 + 2.0**-23)
+"""Sums that are halfway between two numbers once they are rounded to `f64`."""
+
+
 @given(st.tuples(*[st.floats(-1e6, 1e6, width=32)] * 3))
+@example(ABOVE_HALFWAY)
+@example(BELOW_HALFWAY)
+@example((-ABOVE_HALFWAY[0], ABOVE_HALFWAY[1], -ABOVE_HALFWAY[2]))
+@example((-BELOW_HALFWAY[0], BELOW_HALFWAY[1], -BELOW_HALFWAY[2]))
 @examples(200)
 def test_fused(operands: tuple[float, float, float]):
     from fractions import Fraction

@@ -148,3 +148,58 @@ def test_tensors_are_no_sequences():
     proto = model([helper.make_node("SequenceAt", ["x", "zero"], ["y"])], [info("x", X)], [_value("y")], NUMBERS)
     with pytest.raises(OnnxImportError):
         import_model(proto)
+
+
+def _branch(name: str, kind: Any, *nodes: Any) -> Any:
+    return helper.make_graph(nodes, name, [], [helper.make_value_info(name, helper.make_optional_type_proto(kind))])
+
+
+def _perhaps(kind: Any, value: str, *users: Any) -> list[Any]:
+    """An optional that is there if `c` holds, whether it is, and what is made of it."""
+    then = _branch("a", kind, helper.make_node("Neg", ["x"], ["n"]), helper.make_node("Optional", [value], ["a"]))
+    otherwise = _branch("b", kind, helper.make_node("Optional", [], ["b"], type=kind))
+    return [
+        helper.make_node("SequenceConstruct", ["x", "x"], ["two"]),
+        helper.make_node("If", ["c"], ["perhaps"], then_branch=then, else_branch=otherwise),
+        helper.make_node("OptionalHasElement", ["perhaps"], ["there"]),
+        *users,
+    ]
+
+
+TENSOR = helper.make_tensor_type_proto(FLOAT, [None, 4])
+CONDITION = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+
+
+def test_optionals_that_one_branch_gives():
+    """Used in a branch of their own, where they are there; and an error where they are not."""
+    some = helper.make_graph(
+        [helper.make_node("OptionalGetElement", ["perhaps"], ["some"])], "some", [], [_value("some")]
+    )
+    none = helper.make_graph([helper.make_node("Identity", ["x"], ["none"])], "none", [], [_value("none")])
+    pick = helper.make_node("If", ["there"], ["y"], then_branch=some, else_branch=none)
+    outputs = [helper.make_tensor_value_info("there", TensorProto.BOOL, []), _value("y")]
+    proto = model(_perhaps(TENSOR, "n", pick), [info("x", X, ["n", 4]), CONDITION], outputs)
+    for condition in (True, False):
+        there, y = run(proto, X, np.array(condition))
+        assert bool(there) is condition
+        np.testing.assert_array_equal(y, -X if condition else X)
+    take = helper.make_node("OptionalGetElement", ["perhaps"], ["y"])
+    proto = model(_perhaps(TENSOR, "n", take), [info("x", X, ["n", 4]), CONDITION], outputs)
+    function = VirtualMachine(build(import_model(proto)))["main"]
+    np.testing.assert_array_equal(results(function, X, np.array(True))[1], -X)
+    with pytest.raises(ValueError, match="expected a value, got an optional without one"):
+        function(X, np.array(False))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "user", "reason"),
+    [
+        (TENSOR, "n", "Neg", "is used otherwise than by OptionalHasElement and OptionalGetElement"),
+        (helper.make_tensor_type_proto(FLOAT, None), "n", "OptionalGetElement", "one branch leaves out is not known"),
+        (helper.make_sequence_type_proto(TENSOR), "two", "OptionalGetElement", "one branch leaves out is not known"),
+    ],
+)
+def test_optionals_that_cannot_be(kind: Any, value: str, user: str, reason: str):
+    nodes = _perhaps(kind, value, helper.make_node(user, ["perhaps"], ["y"]))
+    with pytest.raises(OnnxImportError, match=reason):
+        import_model(model(nodes, [info("x", X), CONDITION], [_value("y")]))

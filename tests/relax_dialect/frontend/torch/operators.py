@@ -185,6 +185,9 @@ def outcomes(index: int, dtype: torch.dtype, count: int, mode: str, onnx: bool) 
 def main(names: Iterable[str], dtype: torch.dtype, count: int, mode: str, onnx: bool) -> int:
     """Tries the operators of these names, or all; 1 if a value is wrong or a process ended."""
     wanted, seen = set(names), Counter[str]()
+    first = op_db[0]
+    # Loads PyTorch's exporter and this compiler here, once for all processes.
+    outcome(first.op, next(iter(first.sample_inputs("cpu", torch.float32))), mode, onnx=onnx)
     for index, operator in enumerate(op_db):
         name = name_of(operator)
         if dtype not in operator.dtypes or (wanted and name not in wanted):

@@ -28,6 +28,7 @@ def products(x: Tensor, y: Tensor, w: Tensor, batch: Tensor, bias: Tensor) -> An
         ),
         torch.baddbmm(torch.zeros(2, 3, 5), x, batch, alpha=0.5),
         *(torch.einsum("bij,jk->bik", x, w), torch.einsum("...ij,...jk", x, batch), torch.einsum("bij,bij->b", x, x)),
+        *(torch.einsum("ij->i", (y * 5).int()), torch.einsum("ij,ij->ij", (y * 5).int(), y.int())),
         *(torch.inner(y, y), torch.tensordot(x, w, 1), torch.kron(y, y), F.bilinear(y, y, torch.ones(2, 4, 4))),
         *(F.cosine_similarity(y, y + 1), F.pairwise_distance(y, y + 0.5), F.mse_loss(x, x * 2)),
         F.cross_entropy(y, torch.tensor([0, 1, 3])),
@@ -130,10 +131,12 @@ def groups(x: Tensor, w: Tensor, ends: Tensor) -> Any:
 
 
 def padding(image: Tensor, line: Tensor) -> Any:
+    n = line.shape[-1]
     return [
         *(F.pad(image, (1, 2)), F.pad(image, (1, 0, 2, 1), value=0.5), F.pad(image, (-1, -1))),
         *(F.pad(image, (1, 2, 2, 1), mode=mode) for mode in ("reflect", "replicate")),
         *(F.pad(line, (2, 1), mode=mode) for mode in ("circular", "reflect")),
+        *(F.pad(line, pads, mode="replicate") for pads in ((-n, n), (n, -n), (-n - 1, n + 3), (1 - n, n))),
     ]
 
 

@@ -45,3 +45,19 @@ relax.func @main(%c: !relax.prim<i1>, %w: !relax.tensor<[8], f32>) -> !relax.obj
   %2 = relax.call_packed "change"(%w) : !relax.object
   relax.return %0
 }
+
+// -----
+
+// A tuple of weights is made where it is used; what it is made of moves.
+// CHECK-LABEL: relax.func @main_transform_params(%w: !relax.tensor<[8], f32>)
+// CHECK-NEXT:    %0 = relax.exp %w
+// CHECK-NEXT:    %1 = relax.tuple(%w, %0)
+// CHECK-NEXT:    relax.return %1
+// CHECK-LABEL: relax.func @main(%x: !relax.object, %w: !relax.tensor<[8], f32>, %0: !relax.tensor<[8], f32>)
+// CHECK-NEXT:    relax.tuple(%w, %0)
+// CHECK-NEXT:    relax.return
+relax.func @main(%x: !relax.object, %w: !relax.tensor<[8], f32>) -> !relax.tuple<!relax.tensor<[8], f32>, !relax.tensor<[8], f32>> {
+  %0 = relax.exp %w
+  %1 = relax.tuple(%w, %0)
+  relax.return %1
+}

@@ -78,3 +78,9 @@ relax.func @written(%x: !relax.tensor<[1, 8, 9, 9], i8>, %w: !relax.tensor<[8, 8
   relax.call_packed "write"(%0)
   relax.return %0
 }
+relax.func @written_result(%x: !relax.tensor<[1, 8, 9, 9], f32>, %w: !relax.tensor<[8, 8, 3, 3], i8>) -> !relax.tensor<[1, 8, 7, 7], i32> impure {
+  %0 = relax.astype %x dtype = i8
+  %1 = relax.nn.conv2d %0, %w out_dtype = i32
+  relax.call_packed "write"(%1)
+  relax.return %1
+}

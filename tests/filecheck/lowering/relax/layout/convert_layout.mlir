@@ -79,6 +79,20 @@ relax.func @groups[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>) -> !relax.object {
 
 // -----
 
+// Groups of whole blocks are products of blocks, as a convolution without groups is.
+// CHECK-LABEL: relax.func @whole_groups
+// CHECK:         relax.nn.conv2d {{.*}} groups = 2 data_layout = "NCHW4c" kernel_layout = "OIHW4i4o"
+relax.func @whole_groups[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>) -> !relax.object {
+  %v = relax.constant dense<1.0> : tensor<8x3x3x3xf32>
+  %w = relax.constant dense<1.0> : tensor<16x4x3x3xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.nn.conv2d %0, %w groups = 2
+  %2 = relax.mean %1 axes = [2, 3]
+  relax.return %2
+}
+
+// -----
+
 // Weights that are not known are rearranged in each call where sums are long.
 // CHECK-LABEL: relax.func @parameter
 // CHECK-DAG:     [[X:%.*]] = relax.layout_transform %x source = "NCHW" target = "NCHW4c"
@@ -108,8 +122,31 @@ relax.func @stays[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>, %v: !relax.tensor<[2
   %5 = relax.nn.conv2d %u, %b
   %6 = relax.nn.conv2d %y, %c
   %7 = relax.call_packed "writes"(%c) : !relax.object
-  %8 = relax.tuple(%3, %4, %5, %6)
-  relax.return %8
+  %f = relax.constant dense<1.0> : tensor<12x3x1x1xf32>
+  %h = relax.constant dense<1.0> : tensor<12x6x1x1xf32>
+  %8 = relax.nn.conv2d %x, %f
+  %9 = relax.nn.conv2d %8, %h groups = 2
+  %10 = relax.nn.conv2d %9, %h groups = 2
+  %11 = relax.mean %10 axes = [2, 3]
+  %12 = relax.tuple(%3, %4, %5, %6, %11)
+  relax.return %12
+}
+
+// -----
+
+// A result of which somebody writes into a part stays where it is, as others read it after that.
+// CHECK-LABEL: relax.func @written
+// CHECK:         [[Y:%.*]] = relax.nn.conv2d %x, %w{{$}}
+// CHECK-NEXT:    [[FLAT:%.*]] = relax.flatten [[Y]]
+// CHECK-NEXT:    relax.call_packed "writes"([[FLAT]])
+// CHECK-NEXT:    relax.nn.relu [[Y]]
+relax.func @written[%n](%x: !relax.tensor<[n, 8, 5, 5], f32>) -> !relax.object impure {
+  %w = relax.constant dense<1.0> : tensor<8x8x3x3xf32>
+  %0 = relax.nn.conv2d %x, %w
+  %1 = relax.flatten %0
+  relax.call_packed "writes"(%1)
+  %2 = relax.nn.relu %0
+  relax.return %2
 }
 
 // -----
@@ -153,7 +190,8 @@ relax.func @infinite[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>) -> !relax.obj
 
 // -----
 
-// Scales by channel stay in blocks; a value without blocks is brought into them; parts are joined and cut by blocks; places are resized.
+// Scales by channel stay in blocks; a value without blocks is brought into them; parts are joined and cut by blocks; places are resized, also with
+// infinite elements outside, as the blocks are full.
 // CHECK-LABEL: relax.func @scales
 // CHECK:         %[[Y:.*]] = relax.layout_transform %y source = "NCHW" target = "NCHW4c"
 // CHECK:         %[[M:.*]] = relax.mean %0 axes = [2, 3] keepdims
@@ -163,7 +201,7 @@ relax.func @infinite[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>) -> !relax.obj
 // CHECK-NEXT:    %[[C:.*]] = relax.concat %[[P]], %[[Q]] axis = 1
 // CHECK-NEXT:    %[[A:.*]], %[[B:.*]] = relax.split %[[C]] indices = [1] axis = 1
 // CHECK-NEXT:    %[[D:.*]] = relax.nn.pad %[[A]] pad_width = [0, 0, 0, 0, 1, 1, 0, 0, 0, 0]
-// CHECK-NEXT:    %[[E:.*]] = relax.image.resize1d %[[D]] axis = 3 length = 9
+// CHECK-NEXT:    %[[E:.*]] = relax.image.resize1d %[[D]] axis = 3 length = 9 extrapolation_value = inf
 // CHECK-NEXT:    relax.nn.conv2d %[[E]]
 relax.func @scales[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>, %y: !relax.tensor<[n, 8, 1, 1], f32>) -> !relax.object {
   %v = relax.constant dense<1.0> : tensor<8x2x1x1xf32>
@@ -176,10 +214,25 @@ relax.func @scales[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>, %y: !relax.tens
   %5 = relax.concat %3, %4 axis = 1
   %6, %7 = relax.split %5 indices = [4] axis = 1
   %8 = relax.nn.pad %6 pad_width = [0, 0, 0, 0, 1, 1, 0, 0]
-  %9 = relax.image.resize1d %8 axis = -1 length = 9
+  %9 = relax.image.resize1d %8 axis = -1 length = 9 extrapolation_value = inf
   %10 = relax.nn.conv2d %9, %w
   %11 = relax.mean %10 axes = [2, 3]
   relax.return %11
+}
+
+// -----
+
+// What is added to a tensor of more dimensions, or of any number, leaves its blocks before.
+// CHECK-LABEL: relax.func @more_dimensions
+// CHECK:         [[X:%.*]] = relax.layout_transform %{{.*}} source = "NCHW4c" target = "NCHW"
+// CHECK:         relax.add {{.*}}[[X]]
+relax.func @more_dimensions[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>, %y: !relax.tensor<[3, n, 8, h, 5], f32>) -> !relax.object {
+  %v = relax.constant dense<1.0> : tensor<8x2x1x1xf32>
+  %w = relax.constant dense<2.0> : tensor<8x8x1x1xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.nn.conv2d %0, %w
+  %2 = relax.add %1, %y
+  relax.return %2
 }
 
 // -----

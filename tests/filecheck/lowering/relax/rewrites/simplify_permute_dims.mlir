@@ -162,6 +162,18 @@ relax.func @reduced[%n](%x: !relax.tensor<[n, 4, 3], f32>) -> !relax.tensor<[n, 
 
 // -----
 
+// A sum along an axis that is counted from the front.
+// CHECK-LABEL: relax.func @summed
+// CHECK-NEXT:    %[[SUM:.*]] = relax.sum %x axes = [1] keepdims
+// CHECK-NOT:     relax.permute_dims
+relax.func @summed[%n](%x: !relax.tensor<[n, 4, 3], f32>) -> !relax.tensor<[n, 3, 1], f32> {
+  %0 = relax.permute_dims %x axes = [0, 2, 1]
+  %1 = relax.sum %0 axes = [2] keepdims
+  relax.return %1
+}
+
+// -----
+
 // Two results in the place of one permuted value would be two permutations.
 // CHECK-LABEL: relax.func @two_results
 // CHECK-NEXT:    %[[PERMUTED:.*]] = relax.permute_dims %x axes = [0, 2, 1]
