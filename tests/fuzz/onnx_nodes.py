@@ -196,6 +196,8 @@ def pooling(g: Nodes) -> None:
         g.add(kind, [x])
         return
     window["ceil_mode"] = int(g.chance(0.3))
+    if str(window.get("auto_pad", "")).startswith("SAME"):
+        window.pop("dilations", None)  # ONNX Runtime pads as if there were none
     if kind == "AveragePool":
         window["count_include_pad"] = int(g.chance(0.5))
     g.add(kind, [x], 2 if kind == "MaxPool" and g.chance(0.4) else 1, **window)

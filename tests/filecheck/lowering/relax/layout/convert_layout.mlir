@@ -237,6 +237,21 @@ relax.func @more_dimensions[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>, %y: !r
 
 // -----
 
+// Channels are padded without blocks.
+// CHECK-LABEL: relax.func @padded_channels
+// CHECK:         [[X:%.*]] = relax.layout_transform %{{.*}} source = "NCHW4c" target = "NCHW"
+// CHECK-NEXT:    relax.nn.pad [[X]] pad_width = [0, 0, 0, 4, 0, 0, 1, 1]
+relax.func @padded_channels[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>) -> !relax.object {
+  %v = relax.constant dense<1.0> : tensor<8x2x1x1xf32>
+  %w = relax.constant dense<2.0> : tensor<8x8x1x1xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.nn.conv2d %0, %w
+  %2 = relax.nn.pad %1 pad_width = [0, 0, 0, 4, 0, 0, 1, 1]
+  relax.return %2
+}
+
+// -----
+
 // Quantised data stay in blocks, also where these are not filled: 6 filters, scaled by one number.
 // CHECK-LABEL: relax.func @quantised
 // CHECK:         relax.divide %{{.*}}, %s
