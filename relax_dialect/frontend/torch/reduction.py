@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import f32, i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
@@ -120,11 +120,13 @@ def norm(node: Node) -> Result:
 
 
 def _p_norm(node: Node, p: float, x: Expr, reduced: Callable[[Reduction, Expr], Expr]) -> Expr:
-    """The `p`-norm of magnitudes, which `reduced` reduces."""
+    """The `p`-norm of magnitudes, which `reduced` reduces; of short floats in `f32`, as their powers are large."""
     if math.isinf(p):
         return reduced(op.max if p > 0 else op.min, x)
+    if str(x.dtype) in ("f16", "bf16"):
+        return op.astype(_p_norm(node, p, op.astype(x, f32), reduced), x.dtype or node.out_dtype())
     if p == 0:
-        return reduced(op.sum, op.astype(op.not_equal(x, node.like(0, x)), node.out_dtype()))
+        return reduced(op.sum, op.astype(op.not_equal(x, node.like(0, x)), x.dtype or node.out_dtype()))
     if p == 1:
         return reduced(op.sum, x)
     if p == 2:

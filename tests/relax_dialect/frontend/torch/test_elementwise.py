@@ -119,6 +119,8 @@ def reductions(x: Tensor, i: Tensor) -> Any:
         *(torch.logsumexp(x, 1), torch.logsumexp(x, (0, 1), True), x.cumsum(1), i.cumsum(0), x.cumprod(2)),
         *(torch.count_nonzero(i), torch.linalg.norm(x), x.argmax(), x.argmin(1), x.argmax(1, keepdim=True)),
         x.argmax(keepdim=True),
+        *(torch.linalg.vector_norm((x * 300).half(), order, 1) for order in (0, 1, 2, 3)),  # squares are infinite
+        torch.dist((x * 300).half(), (x * 200).half(), 2),
     ]
 
 
