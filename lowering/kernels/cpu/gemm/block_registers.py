@@ -38,6 +38,12 @@ class Group:
     """In all lanes, as is `least`."""
     least: SSAValue | None = None
 
+    def numbers(self, code: Code) -> list[SSAValue]:
+        """Vectors of what the integers stand for."""
+        if self.least is None:
+            return [code.value(arith.MulfOp(self.scale, each)) for each in self.integers]
+        return [code.fma(self.scale, each, self.least) for each in self.integers]
+
 
 @dataclass(frozen=True)
 class Memory:

@@ -183,11 +183,7 @@ class BlockTileGemm(SinglePassGemm):
         block = Block(self._memory, at)
         for group in range(count):
             unpacked = unpack(block, group)
-            for i, integers in enumerate(unpacked.integers):
-                if unpacked.least is None:
-                    value = code.value(arith.MulfOp(unpacked.scale, integers))
-                else:
-                    value = code.fma(unpacked.scale, integers, unpacked.least)
+            for i, value in enumerate(unpacked.numbers(code)):
                 for part, each in enumerate(self._split(value)):
                     code.store(each, numbers, [code.index(part), column, code.index(unpacked.start + i * self.lanes)])
 

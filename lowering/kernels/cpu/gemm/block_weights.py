@@ -257,11 +257,7 @@ class BlockPanelGemm(DotGemm):
             block, first = Block(packed, at), code.add(start, code.mul(number, block_format.elements))
             for group in range(count):
                 unpacked = unpack(block, group)
-                for i, integers in enumerate(unpacked.integers):
-                    if unpacked.least is None:
-                        value = code.value(arith.MulfOp(unpacked.scale, integers))
-                    else:
-                        value = code.fma(unpacked.scale, integers, unpacked.least)
+                for i, value in enumerate(unpacked.numbers(code)):
                     code.store(value, self._panel, [code.add(first, unpacked.start + i * lanes)])
 
     @override
