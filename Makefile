@@ -82,6 +82,7 @@ test-torch: $(VENV)/.torch  ## the PyTorch importer against PyTorch, which is in
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,bench]'
+	-$(BIN)/pip install --quiet --disable-pip-version-check llama-cpp-python  # from source, by a C++ compiler
 	touch $@
 
 bench: $(VENV)/.bench  ## figures as ratios against peers in one run
