@@ -277,14 +277,13 @@ DOT_GROUP_PANEL_VECTORS = 2
 """Vectors of a panel: with 32 registers, tiles have 14 rows; with 16, 6."""
 TILE_REGISTERS = (DOT_GROUP_PANEL_VECTORS, (32, 16), 1)
 """The tile in tile registers: two by two of them, or one by two; rows that are missing take no time less."""
-TILE_MIN_M = 3
-"""Rows for which tile registers are used: fewer are faster in vector registers."""
 DOT_GROUP_MIN_MR = 1
 """Rows of the lowest tile."""
 DOT_GROUP_NEAR_L2_PART = 4
 """Packed columns that one block of rows needs take this part of the second-level cache."""
-DOT_GROUP_GEMV_ROWS = 2
-"""Rows of `bf16` that are multiplied one by one before it is profitable to pack columns."""
+DOT_GROUP_FEW_ROWS = 2
+"""Rows of `bf16` that are multiplied one by one before it is profitable to pack columns, and rows of bytes that take
+less time in vector registers than in tile registers."""
 DOT_GROUP_STRIPS_PER_PANEL = 4
 """With more strips for each panel, tasks have strips of their own and all panels: else packing rows again, by copying,
 takes less time than packing columns again, by transposing."""

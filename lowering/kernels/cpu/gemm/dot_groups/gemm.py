@@ -9,8 +9,8 @@ Packing turns rows of A into rows of groups, and columns of B into panels of gro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from xdsl.dialects.builtin import i32
@@ -20,7 +20,7 @@ from lowering.kernels.cpu.emit.body import Explicit, Lanes
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.shuffles import shuffle, transposed
 from lowering.kernels.cpu.gemm.cost_model import (
-    DOT_GROUP_GEMV_ROWS,
+    DOT_GROUP_FEW_ROWS,
     DOT_GROUP_MIN_MR,
     DOT_GROUP_NEAR_L2_PART,
     DOT_GROUP_STRIPS_PER_PANEL,
@@ -363,19 +363,32 @@ class DotGroupGemm:
         """The code, batch axes included."""
         gemm, code = self.gemm, self.gemm.code
         with gemm.batches() as coords:
-            if not self._may_have_few_rows:
+            few = self._few_rows
+            if few is None:
                 _Emitter(gemm, self.groups).emit(coords)
                 return
-            with code.when(code.compare("sle", code.dim(gemm.m, "m"), DOT_GROUP_GEMV_ROWS)) as branch:
-                self._emit_rows(coords)
+            with code.when(code.compare("sle", code.dim(gemm.m, "m"), DOT_GROUP_FEW_ROWS)) as branch:
+                few(coords)
             with code.otherwise(branch):
                 _Emitter(gemm, self.groups).emit(coords)
 
     @property
-    def _may_have_few_rows(self) -> bool:
+    def _few_rows(self) -> Callable[[Coords], None] | None:
+        """What emits the code for a few rows, if these may be few and have code of their own."""
+        if self._may_read_columns:
+            return self._emit_rows
+        return self._emit_in_vectors if self.groups.in_tiles and self.gemm.m.constant_value is None else None
+
+    @property
+    def _may_read_columns(self) -> bool:
         """Whether columns may be read once for each row: packing them as groups takes longer."""
         rows = self.gemm.m.constant_value
-        return self.groups.is_float and can_read_columns(self.gemm) and (rows is None or rows <= DOT_GROUP_GEMV_ROWS)
+        return self.groups.is_float and can_read_columns(self.gemm) and (rows is None or rows <= DOT_GROUP_FEW_ROWS)
+
+    def _emit_in_vectors(self, coords: Coords) -> None:
+        """The rows in vector registers."""
+        tiles = replace(self.gemm.tiles, mr_sizes=(DOT_GROUP_FEW_ROWS,))
+        _Emitter(replace(self.gemm, tiles=tiles), replace(self.groups, in_tiles=False)).emit(coords)
 
     def _emit_rows(self, coords: Coords) -> None:
         """The rows one by one, in `f32`."""
