@@ -23,9 +23,12 @@ LEAST_BYTES = 1 << 16
 class LazyArray:
     """An array of a known shape and dtype, which must not be modified."""
 
-    def __init__(self, shape: Sequence[int], dtype: np.dtype[Any], elements: Future[NDArray[Any]]) -> None:
+    def __init__(
+        self, shape: Sequence[int], dtype: np.dtype[Any], make: Callable[[], NDArray[Any]], executor: ThreadPoolExecutor
+    ) -> None:
         self.shape, self.dtype = tuple(shape), dtype
-        self._elements = elements
+        self._make, self._process = make, os.getpid()
+        self._elements = executor.submit(make)
 
     @property
     def ndim(self) -> int:
@@ -44,6 +47,10 @@ class LazyArray:
 
     def get(self) -> NDArray[Any]:
         """The elements, when they are there; the error of the computation, if it raised one."""
+        if os.getpid() != self._process:  # a fork has no thread
+            elements: Future[NDArray[Any]] = Future()
+            elements.set_result(self._make())
+            self._process, self._elements = os.getpid(), elements
         return self._elements.result()
 
 
@@ -62,7 +69,7 @@ def computed(
     size = math.prod(shape) * dtype.itemsize
     if size < LEAST_BYTES or (executor := _executor()) is None:
         return make(array_of(source))
-    return LazyArray(shape, dtype, executor.submit(lambda: make(array_of(source))))
+    return LazyArray(shape, dtype, lambda: make(array_of(source)), executor)
 
 
 _executors: dict[int, ThreadPoolExecutor] = {}

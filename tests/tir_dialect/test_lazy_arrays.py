@@ -87,6 +87,21 @@ def test_a_fork_has_a_thread_of_its_own() -> None:
     assert lazy_arrays._executors == before
 
 
+def test_a_fork_computes_what_its_parent_has_begun() -> None:
+    """The parent's thread, which is not in the fork, has not come to it yet."""
+    wait = threading.Event()
+    first = computed(lambda array: array * wait.wait(60), LARGE, LARGE.shape, LARGE.dtype)
+    made = computed(lambda array: array + 1, LARGE, LARGE.shape, LARGE.dtype)
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: np.testing.assert_array_equal(array_of(made), LARGE + 1)
+    )
+    child.start()
+    child.join(30)
+    wait.set()
+    assert child.exitcode == 0
+    np.testing.assert_array_equal(array_of(first), LARGE)
+
+
 @pytest.mark.parametrize(
     ("source", "target", "shape"),
     [

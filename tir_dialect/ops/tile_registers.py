@@ -18,8 +18,9 @@ from tir_dialect.ops.accesses import Access
 from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.ops.directives import Number, TypeProperty
 from tir_dialect.ops.effects import UnknownEffects
+from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.vectors import PARTS
-from tir_dialect.types import BufferType, buffer_type
+from tir_dialect.types import BufferType, LoopKind, buffer_type
 
 ACCUMULATORS = range(4)
 ROWS, LAST_ROWS, COLUMNS, LAST_COLUMNS = 4, 5, 6, 7
@@ -80,6 +81,7 @@ class ZeroTileOp(IRDLOperation):
     ```
 
     C1: the register has accumulators: it is 0, 1, 2 or 3.
+    C2: the registers have been configured before, on the same thread, and not been released since.
     """
 
     name = "tir.zero_tile"
@@ -96,6 +98,7 @@ class ZeroTileOp(IRDLOperation):
 
     def verify_(self) -> None:
         _check_accumulators(self, self.tile)  # C1
+        _check_configured(self)  # C2
 
 
 class TileAccessOp(IRDLOperation):
@@ -144,6 +147,7 @@ class LoadTileOp(TileAccessOp):
     C1: there is one index per dimension, of which there are at least two.
     C2: the elements are `i32` or `f32`.
     C3: the register has no accumulators: it is 4, 5, 6 or 7.
+    C4: the registers have been configured before, on the same thread, and not been released since.
     """
 
     name = "tir.load_tile"
@@ -154,6 +158,7 @@ class LoadTileOp(TileAccessOp):
     def verify_(self) -> None:
         self._check_access()
         _check_factor(self, self.tile, range(ROWS, LAST_COLUMNS + 1))  # C3
+        _check_configured(self)  # C4
 
 
 @op_definition
@@ -167,6 +172,7 @@ class StoreTileOp(TileAccessOp):
     C1: there is one index per dimension, of which there are at least two.
     C2: the elements are `i32` or `f32`.
     C3: the register has accumulators: it is 0, 1, 2 or 3.
+    C4: the registers have been configured before, on the same thread, and not been released since.
     """
 
     name = "tir.store_tile"
@@ -177,6 +183,7 @@ class StoreTileOp(TileAccessOp):
     def verify_(self) -> None:
         self._check_access()
         _check_accumulators(self, self.tile)  # C3
+        _check_configured(self)  # C4
 
 
 @op_definition
@@ -192,6 +199,7 @@ class DotTilesOp(IRDLOperation):
     C1: the dtypes are each one of `i8` and `ui8`, or both `bf16`.
     C2: the first register has accumulators, the second one rows and the third one columns. Of these all have sixteen
         groups where K is a sequence of whole steps; otherwise 4 is multiplied with 6, and 5 with 7.
+    C3: the registers have been configured before, on the same thread, and not been released since.
     """
 
     name = "tir.dot_tiles"
@@ -233,6 +241,22 @@ class DotTilesOp(IRDLOperation):
         _check_accumulators(self, self.acc)  # C2
         _check_factor(self, self.lhs, (ROWS, LAST_ROWS))
         _check_factor(self, self.rhs, (COLUMNS, LAST_COLUMNS))
+        _check_configured(self)  # C3
+
+
+def _check_configured(op: Operation) -> None:
+    """Whether the registers are configured where an op is, on the thread that runs it."""
+    around: Operation | None = op
+    while around is not None:
+        before = around.prev_op
+        while before is not None and not isinstance(before, ConfigureTilesOp | ReleaseTilesOp):
+            before = before.prev_op
+        if isinstance(before, ConfigureTilesOp):
+            return
+        around = None if before is not None else around.parent_op()
+        if isinstance(around, ForOp) and around.kind.data is LoopKind.PARALLEL:
+            break
+    raise VerifyException(f"'{op.name}' op expected 'tir.configure_tiles' before it, on the same thread")
 
 
 def _check_accumulators(op: Operation, tile: IntegerAttr) -> None:

@@ -74,3 +74,36 @@ tir.prim_func @dot_tiles_c2_rows() {
 tir.prim_func @dot_tiles_c2_columns() {
   tir.dot_tiles 0, i8 5, i8 5
 }
+
+// -----
+
+// CHECK: 'tir.zero_tile' op expected 'tir.configure_tiles' before it, on the same thread
+tir.prim_func @zero_tile_c2() {
+  tir.zero_tile 0
+}
+
+// -----
+
+// CHECK: 'tir.load_tile' op expected 'tir.configure_tiles' before it, on the same thread
+tir.prim_func @load_tile_c4[%n](%A: !tir.buffer<[16, 16], i32>) {
+  tir.configure_tiles %n
+  tir.for parallel (%i) in (%n) {
+    tir.load_tile 4, %A[%n, %n]
+  }
+}
+
+// -----
+
+// CHECK: 'tir.store_tile' op expected 'tir.configure_tiles' before it, on the same thread
+tir.prim_func @store_tile_c4[%n](%A: !tir.buffer<[16, 16], i32>) {
+  tir.configure_tiles %n
+  tir.release_tiles
+  tir.store_tile 0, %A[%n, %n]
+}
+
+// -----
+
+// CHECK: 'tir.dot_tiles' op expected 'tir.configure_tiles' before it, on the same thread
+tir.prim_func @dot_tiles_c3() {
+  tir.dot_tiles 0, i8 4, i8 6
+}

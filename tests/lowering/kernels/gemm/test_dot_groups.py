@@ -120,7 +120,7 @@ def used(func: PrimFuncOp) -> set[type[Operation]]:
 @pytest.mark.parametrize(
     ("machine", "ops"),
     [
-        ("sapphirerapids", {DotTilesOp, DotOp}),  # the latter for few rows
+        ("sapphirerapids", {DotTilesOp, DotOp}),  # the latter for small M
         ("sapphirerapids features=-amx-int8", {DotOp}),
         ("alderlake cores=2", {DotOp}),
         ("haswell", set[type[Operation]]()),

@@ -19,7 +19,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, IntegerType, bf16, f32, i8, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_FEW_ROWS, DOT_GROUP_PANEL_VECTORS
+from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS, DOT_GROUP_SMALL_M
 from lowering.kernels.cpu.structure.contraction import Contraction, Factor, is_chain
 from lowering.kernels.cpu.structure.stages import linear
 from tir_dialect.analysis.dims import dim_of
@@ -172,7 +172,7 @@ def find_dot_group_contraction(contraction: Contraction, target: Target) -> DotG
     reduced = (*(axis for axis in contraction.reduced if axis not in inner), *inner)
     panels = find_dot_group_panels(contraction, reduced, target.lanes(32), PARTS[right])
     m = product_of(contraction.stage.extents[axis] for axis in contraction.row).constant_value
-    in_tiles = has_tile_registers(target, bf16 if left == bf16 else i8) and (m is None or m > DOT_GROUP_FEW_ROWS)
+    in_tiles = has_tile_registers(target, bf16 if left == bf16 else i8) and (m is None or m > DOT_GROUP_SMALL_M)
     groups = DotGroupContraction(contraction, rows, columns, (left, right), reduced, panels, in_tiles)
     return groups if _can_be_packed(groups) else None
 

@@ -20,9 +20,9 @@ from lowering.kernels.cpu.emit.body import Explicit, Lanes
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.shuffles import shuffle, transposed
 from lowering.kernels.cpu.gemm.cost_model import (
-    DOT_GROUP_FEW_ROWS,
     DOT_GROUP_MIN_MR,
     DOT_GROUP_NEAR_L2_PART,
+    DOT_GROUP_SMALL_M,
     DOT_GROUP_STRIPS_PER_PANEL,
     DOT_GROUP_TASK_MACS,
     PACKED_BYTES,
@@ -363,18 +363,18 @@ class DotGroupGemm:
         """The code, batch axes included."""
         gemm, code = self.gemm, self.gemm.code
         with gemm.batches() as coords:
-            few = self._few_rows
-            if few is None:
+            small_m = self._small_m
+            if small_m is None:
                 _Emitter(gemm, self.groups).emit(coords)
                 return
-            with code.when(code.compare("sle", code.dim(gemm.m, "m"), DOT_GROUP_FEW_ROWS)) as branch:
-                few(coords)
+            with code.when(code.compare("sle", code.dim(gemm.m, "m"), DOT_GROUP_SMALL_M)) as branch:
+                small_m(coords)
             with code.otherwise(branch):
                 _Emitter(gemm, self.groups).emit(coords)
 
     @property
-    def _few_rows(self) -> Callable[[Coords], None] | None:
-        """What emits the code for a few rows, if these may be few and have code of their own."""
+    def _small_m(self) -> Callable[[Coords], None] | None:
+        """What emits the code for small M, if M may be small and has code of its own."""
         if self._may_read_columns:
             return self._emit_rows
         return self._emit_in_vectors if self.groups.in_tiles and self.gemm.m.constant_value is None else None
@@ -383,11 +383,11 @@ class DotGroupGemm:
     def _may_read_columns(self) -> bool:
         """Whether columns may be read once for each row: packing them as groups takes longer."""
         rows = self.gemm.m.constant_value
-        return self.groups.is_float and can_read_columns(self.gemm) and (rows is None or rows <= DOT_GROUP_FEW_ROWS)
+        return self.groups.is_float and can_read_columns(self.gemm) and (rows is None or rows <= DOT_GROUP_SMALL_M)
 
     def _emit_in_vectors(self, coords: Coords) -> None:
         """The rows in vector registers."""
-        tiles = replace(self.gemm.tiles, mr_sizes=(DOT_GROUP_FEW_ROWS,))
+        tiles = replace(self.gemm.tiles, mr_sizes=(DOT_GROUP_SMALL_M,))
         _Emitter(replace(self.gemm, tiles=tiles), replace(self.groups, in_tiles=False)).emit(coords)
 
     def _emit_rows(self, coords: Coords) -> None:
