@@ -307,19 +307,16 @@ class LocatedParser(Parser):
     def _locate(self, op: Operation, position: int) -> None:
         """Gives the position to `op`, and to ops in it that have no text of their own, as inner loops of a nest."""
         if isinstance(op.location, UnknownLoc):
-            op.location = self._location_of(position)
+            starts = _line_starts(self.lexer.input.content)
+            line = bisect_right(starts, position)
+            column = position - starts[line - 1] + 1
+            op.location = FileLineColLoc(self._filename, IntAttr(line + self._line_offset), IntAttr(column))
         for region in op.regions:
             for block in region.blocks:
                 for inner in block.ops:
                     if isinstance(inner.location, UnknownLoc):
                         inner.location = op.location
                         self._locate(inner, position)
-
-    def _location_of(self, position: int) -> FileLineColLoc:
-        starts = _line_starts(self.lexer.input.content)
-        line = bisect_right(starts, position)
-        column = position - starts[line - 1] + 1
-        return FileLineColLoc(self._filename, IntAttr(line + self._line_offset), IntAttr(column))
 
 
 @lru_cache(maxsize=1)

@@ -216,7 +216,8 @@ class Target:
         if name == "host":
             target = Target.host()
         elif name in NAMED_TARGETS:
-            target = _named(name)
+            triple, bits, registers = NAMED_TARGETS[name]
+            target = Target(triple, PROCESSORS.get(name, name), vector_bits=bits, vector_registers=registers)
         else:
             raise ValueError(f'unknown target "{name}", expected host or one of {", ".join(NAMED_TARGETS)}')
         return target.with_settings(dict(_setting(setting) for setting in settings))
@@ -259,11 +260,6 @@ PROCESSORS = {"aarch64": "generic"}
 """LLVM's name for what every machine of a family has, where it is not the name of the family."""
 
 
-def _named(name: str) -> Target:
-    triple, bits, registers = NAMED_TARGETS[name]
-    return Target(triple, PROCESSORS.get(name, name), vector_bits=bits, vector_registers=registers)
-
-
 _TEXTS = ("triple", "cpu", "features")
 _NUMBERS = tuple(each.name for each in fields(Target) if each.name not in (*_TEXTS, "schedule"))
 _OPTIONS = tuple(each.name for each in fields(ScheduleOptions))
@@ -296,7 +292,17 @@ def _host() -> Target:
         enabled = {name: on and not name.startswith("amx") for name, on in enabled.items()}
     features = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(enabled.items()))
     bits, registers = _vector_registers({name for name, on in enabled.items() if on})
-    caches = _host_caches(Path("/sys/devices/system/cpu/cpu0/cache"))
+    # Sizes in bytes, by level, of the data and unified caches that Linux reports; empty if it reports
+    # none.
+    root = Path("/sys/devices/system/cpu/cpu0/cache")
+    caches: dict[int, int] = {}
+    for index in root.glob("index*"):
+        try:
+            kind, level, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction" and level.isdigit() and size.endswith("K") and size[:-1].isdigit():
+            caches[int(level)] = int(size[:-1]) * KIB
     host = Target(
         triple=str(binding.get_process_triple()),
         cpu=str(binding.get_host_cpu_name()),
@@ -336,19 +342,6 @@ def _vector_registers(enabled: set[str]) -> tuple[int, int]:
     if {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= enabled:
         return 512, 32
     return (256, 16) if "avx2" in enabled else (128, 16)
-
-
-def _host_caches(root: Path) -> dict[int, int]:
-    """Sizes in bytes, by level, of the data and unified caches that Linux reports; empty if it reports none."""
-    sizes: dict[int, int] = {}
-    for index in root.glob("index*"):
-        try:
-            kind, level, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
-        except OSError:
-            continue
-        if kind != "Instruction" and level.isdigit() and size.endswith("K") and size[:-1].isdigit():
-            sizes[int(level)] = int(size[:-1]) * KIB
-    return sizes
 
 
 def check_texts(target: Target, names: Iterable[str]) -> None:

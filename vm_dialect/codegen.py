@@ -166,7 +166,18 @@ class FunctionEmitter:
             case GotoOp():
                 self._jump(op.target, self._moves(op.target, op.arguments, op), following, op)
             case IfOp():
-                self._branch(op, following)
+                # The condition; moves and jump of one edge; moves and jump of the other one, if it has moves.
+                moves = self._moves(op.else_block, op.else_arguments, op)
+                else_offset: object = object() if moves else op.else_block
+                condition = self._argument(op.condition, op)
+                here = len(self.emitters)
+                self.emitters.append(lambda: self.builder.emit_if(condition, self.offsets[else_offset] - here))
+                self._jump(
+                    op.then_block, self._moves(op.then_block, op.then_arguments, op), None if moves else following, op
+                )
+                if moves:
+                    self.offsets[else_offset] = len(self.emitters)
+                    self._jump(op.else_block, moves, following, op)
             case KillOp():
                 register = value_register(op.value)
                 if register is not None:
@@ -194,20 +205,6 @@ class FunctionEmitter:
         target = None if destination is None else self.builder.r(destination)
         location = self.describe(op.location)
         self.emitters.append(lambda: self.builder.emit_call(name, arguments, target, location))
-
-    def _branch(self, op: IfOp, following: Block | None) -> None:
-        """The condition; moves and jump of one edge; moves and jump of the other one, if it has moves."""
-        moves = self._moves(op.else_block, op.else_arguments, op)
-        else_offset: object = object() if moves else op.else_block
-        self._emit_if(self._argument(op.condition, op), else_offset)
-        self._jump(op.then_block, self._moves(op.then_block, op.then_arguments, op), None if moves else following, op)
-        if moves:
-            self.offsets[else_offset] = len(self.emitters)
-            self._jump(op.else_block, moves, following, op)
-
-    def _emit_if(self, condition: BuilderArgument, else_offset: object) -> None:
-        here = len(self.emitters)
-        self.emitters.append(lambda: self.builder.emit_if(condition, self.offsets[else_offset] - here))
 
     def _jump(self, target: Block, moves: Sequence[_Move], following: Block | None, op: Operation) -> None:
         """The moves of an edge, then a jump unless the block comes next anyway."""

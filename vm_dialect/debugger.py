@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import cmd
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 import numpy as np
@@ -129,7 +129,8 @@ class Debugger(cmd.Cmd):
             return False
         position = self._position_of(word)
         if position is not None:
-            self._breakpoints[position] = self._function_at(position)
+            functions = (each for each in self._executable.functions if each.start <= position < each.end)
+            self._breakpoints[position] = next((each.name for each in functions), "no function")
             self._say(f"breakpoint at {position} in {self._breakpoints[position]}")
         return False
 
@@ -163,7 +164,7 @@ class Debugger(cmd.Cmd):
 
     def do_registers(self, line: str) -> bool:
         """`registers` shows what each register of the running function holds."""
-        for index, value in self._registers():
+        for index, value in enumerate(self.thread.frame[: self.thread.code.info.frame_size]):
             self._say(f"  %{index:<3} {describe(value)}")
         return False
 
@@ -222,13 +223,6 @@ class Debugger(cmd.Cmd):
 
     def _is_at_breakpoint(self) -> bool:
         return not self.thread.done and self._position() in self._breakpoints
-
-    def _function_at(self, position: int) -> str:
-        functions = (each for each in self._executable.functions if each.start <= position < each.end)
-        return next((each.name for each in functions), "no function")
-
-    def _registers(self) -> Iterator[tuple[int, Any]]:
-        return enumerate(self.thread.frame[: self.thread.code.info.frame_size])
 
     def _bytecode(self) -> list[str]:
         return [each.name for each in self._executable.functions if each.start < each.end]

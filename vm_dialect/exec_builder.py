@@ -65,7 +65,13 @@ class FunctionScope:
         Without a `frame_size`, the registers are numbered anew: arguments first, then in the order of their use.
         `ValueError` names the instruction that is wrong.
         """
-        self._check_jumps()
+        if not self.instructions:
+            raise ValueError(f"function {self.name} is empty")
+        for index in range(len(self.instructions)):
+            for target in successors(self.instructions[index], index):
+                if not 0 <= target < len(self.instructions):
+                    problem = "the end can be reached" if target == len(self.instructions) else "jump out of it"
+                    raise ValueError(f"function {self.name}, instruction {index}: {problem}")
         try:
             check_written(self.instructions, self.inputs)
         except ValueError as error:
@@ -78,15 +84,6 @@ class FunctionScope:
                 numbers.setdefault(register, len(numbers))
         self.instructions = [_renumbered(instruction, numbers) for instruction in self.instructions]
         return len(numbers)
-
-    def _check_jumps(self) -> None:
-        if not self.instructions:
-            raise ValueError(f"function {self.name} is empty")
-        for index in range(len(self.instructions)):
-            for target in successors(self.instructions[index], index):
-                if not 0 <= target < len(self.instructions):
-                    problem = "the end can be reached" if target == len(self.instructions) else "jump out of it"
-                    raise ValueError(f"function {self.name}, instruction {index}: {problem}")
 
 
 def _renumbered(instruction: Instruction, numbers: dict[int, int]) -> Instruction:

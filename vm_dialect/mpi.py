@@ -120,15 +120,6 @@ class MPIGroup:
         if status:
             self._disagree(call, compared=True)
 
-    def _tag(self, call: Call) -> int:
-        """A number for what workers do, the same on all."""
-        found = self._tags.get(call)
-        if found is None:
-            limit = self.comm.Get_attr(MPI.TAG_UB) or 1
-            found = int.from_bytes(_digest(str(call))[:7], "little") % limit if self.check else 0
-            self._tags[call] = found
-        return found
-
     def _exchange(self, call: Call, sent: Sequence[Array], received: Sequence[Array]) -> None:
         """Sends an array to each worker and receives one from each; those for this worker itself stay.
 
@@ -136,7 +127,13 @@ class MPIGroup:
         """
         if self.memory is not None:
             self._settle(self.memory.barrier(call), call)
-        comm, tag, others, statuses = self._direct, self._tag(call), self._others, self._statuses
+        # A number for what workers do, the same on all.
+        found = self._tags.get(call)
+        if found is None:
+            limit = self.comm.Get_attr(MPI.TAG_UB) or 1
+            found = int.from_bytes(_digest(str(call))[:7], "little") % limit if self.check else 0
+            self._tags[call] = found
+        comm, tag, others, statuses = self._direct, found, self._others, self._statuses
         try:
             requests = [comm.Irecv(_buffer(received[other]), other, MPI.ANY_TAG) for other in others]
             requests += [comm.Isend(_buffer(sent[other]), other, tag) for other in others]
@@ -252,7 +249,9 @@ class MPIGroup:
             messages.insert(0, np.frombuffer(_digest(_like(x)), np.uint8))
         for at, message in enumerate(messages):
             self._sent.append((self.comm.Isend(message, to, 2 * tag + (at if self.check else 1)), message))
-        _poll(self._go_on)
+        # Has a function called while this worker waits in shared memory.
+        _polled[self._go_on] = None
+        _POLL.start()
 
     def _go_on(self) -> bool:
         """Whether messages are still on their way: MPI moves them when it is called."""
@@ -400,12 +399,6 @@ def _poll_all() -> None:
 
 
 _POLL = Poll(_poll_all)
-
-
-def _poll(function: Callable[[], bool]) -> None:
-    """Has a function called while this worker waits in shared memory."""
-    _polled[function] = None
-    _POLL.start()
 
 
 _FORWARDING = 0.5

@@ -225,16 +225,14 @@ class _Preparation:
         if operand.kind is OperandKind.IMMEDIATE:
             return operand.value
         if operand.kind is OperandKind.FUNCTION:
-            return self._function_value(operand.value)
+            index = operand.value
+            if index not in self.codes:
+                return tvm_ffi.convert(self.resolver.checked.get(index) or self.resolver.callables[index])
+            code, closure_of = self.codes[index], self.resolver.closure_of
+            self.code.function_values.append((len(self.code.template), lambda: closure_of(code)))
+            return None
         value = self.executable.constants[operand.value].value
         return tvm_ffi.dtype(value.ffi_name) if isinstance(value, ElementType) else value
-
-    def _function_value(self, index: int) -> Any:
-        if index not in self.codes:
-            return tvm_ffi.convert(self.resolver.checked.get(index) or self.resolver.callables[index])
-        code, closure_of = self.codes[index], self.resolver.closure_of
-        self.code.function_values.append((len(self.code.template), lambda: closure_of(code)))
-        return None
 
     def _is_tail(self, index: int, call: Call) -> bool:
         """Whether nothing happens to the result but moves from register to register and the return."""

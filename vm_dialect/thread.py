@@ -130,7 +130,12 @@ class Thread:
                     self._transfer(step)
                     return budget
         except Exception as error:
-            _add_location(error, step)
+            # Says in a note which instruction an exception comes from.
+            if isinstance(step, CallStep | EnterStep | InvokeStep | BranchStep):
+                site = step.site
+                callee = f" ({site.callee})" if site.callee else ""
+                location = f", from {site.location}" if site.location else ""
+                error.add_note(f"in function {site.caller}, instruction {site.index}{callee}{location}")
             raise
         self.position = position
         return budget
@@ -199,12 +204,3 @@ def _condition(value: object) -> bool:
     if isinstance(value, int):
         return value != 0
     raise TypeError(render(messages.wrong_kind("if", "bool"), name=kind_of(value)))
-
-
-def _add_location(error: Exception, step: Step | None) -> None:
-    """Says in a note which instruction an exception comes from."""
-    if isinstance(step, CallStep | EnterStep | InvokeStep | BranchStep):
-        site = step.site
-        callee = f" ({site.callee})" if site.callee else ""
-        location = f", from {site.location}" if site.location else ""
-        error.add_note(f"in function {site.caller}, instruction {site.index}{callee}{location}")

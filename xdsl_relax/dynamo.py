@@ -78,7 +78,9 @@ def _compile_graph(graph: Any, fakes: Sequence[Any], *, options: Options, tensor
     boxed = import_module("torch._functorch.aot_autograd").make_boxed_func
     weights = {at: tensors[at] for at in _static_inputs() if at < len(tensors) and is_tensor(tensors[at])}
     try:
-        _require_cpu(fakes)
+        for each in fakes:
+            if is_tensor(each) and each.device.type != "cpu":
+                raise TorchImportError(f"a tensor is on the device {each.device}; the CPU is supported")
         with import_module("torch._subclasses.fake_tensor").unset_fake_temporarily():  # weights have elements
             compiled = _Compiled(graph, weights, options)
     except (TorchImportError, ValueError, TypeError, NotImplementedError) as error:
@@ -95,12 +97,6 @@ def _static_inputs() -> Sequence[int]:
     return () if metadata is None else metadata.static_input_indices
 
 
-def _require_cpu(fakes: Sequence[Any]) -> None:
-    for each in fakes:
-        if is_tensor(each) and each.device.type != "cpu":
-            raise TorchImportError(f"a tensor is on the device {each.device}; the CPU is supported")
-
-
 class _Compiled:
     """A graph as a native function."""
 
@@ -113,7 +109,32 @@ class _Compiled:
 
     def _build(self) -> None:
         self._versions = [_version(weight) for weight in self._weights.values()]
-        module = from_exported_program(_program(self._graph, self._weights), decompose=False)
+        weights = self._weights
+        nodes = list(self._graph.graph.nodes)
+        inputs = [node for node in nodes if node.op == "placeholder"]
+        outputs = next(node for node in nodes if node.op == "output").args[0]
+        kind = import_module("torch.export.graph_signature")
+        signature = SimpleNamespace(
+            input_specs=[
+                SimpleNamespace(
+                    kind=kind.InputKind.PARAMETER if at in weights else kind.InputKind.USER_INPUT,
+                    arg=SimpleNamespace(name=node.name),
+                    target=node.name if at in weights else None,
+                )
+                for at, node in enumerate(inputs)
+            ],
+            output_specs=[
+                SimpleNamespace(kind=kind.OutputKind.USER_OUTPUT, arg=SimpleNamespace(name=str(value)), target=None)
+                for value in outputs
+            ],
+        )
+        state = {inputs[at].name: weight for at, weight in weights.items()}
+        module = from_exported_program(
+            _Program(
+                self._graph, cast("Signature", signature), state, {}, _ranges(inputs), SimpleNamespace(out_spec=None)
+            ),
+            decompose=False,
+        )
         self._function = VirtualMachine(build(module, target=self._options.target))["main"]
 
     def __call__(self, *arguments: Any) -> Sequence[Any]:
@@ -159,29 +180,6 @@ class _Program:
     def run_decompositions(self, decomp_table: Any = None) -> ExportedProgram:
         """AOTAutograd has decomposed the graph."""
         return self
-
-
-def _program(graph: Any, weights: Mapping[int, Any]) -> ExportedProgram:
-    nodes = list(graph.graph.nodes)
-    inputs = [node for node in nodes if node.op == "placeholder"]
-    outputs = next(node for node in nodes if node.op == "output").args[0]
-    kind = import_module("torch.export.graph_signature")
-    signature = SimpleNamespace(
-        input_specs=[
-            SimpleNamespace(
-                kind=kind.InputKind.PARAMETER if at in weights else kind.InputKind.USER_INPUT,
-                arg=SimpleNamespace(name=node.name),
-                target=node.name if at in weights else None,
-            )
-            for at, node in enumerate(inputs)
-        ],
-        output_specs=[
-            SimpleNamespace(kind=kind.OutputKind.USER_OUTPUT, arg=SimpleNamespace(name=str(value)), target=None)
-            for value in outputs
-        ],
-    )
-    state = {inputs[at].name: weight for at, weight in weights.items()}
-    return _Program(graph, cast("Signature", signature), state, {}, _ranges(inputs), SimpleNamespace(out_spec=None))
 
 
 def _ranges(inputs: Sequence[Any]) -> Mapping[Any, Any]:

@@ -44,7 +44,12 @@ def load(
     if _is_of("xdsl", source):  # where executables and libraries are only run, xdsl need not be installed
         module = source
     elif (path := _path(source)) is not None:
-        module = _load_file(path, dynamic, shapes, entry)
+        kind = KINDS.get(path.suffix)
+        if kind is None:
+            raise ValueError(f"expected a file that ends in one of {', '.join(suffixes(Holds.MODULE))}, got {path}")
+        if kind.read is None:
+            raise ValueError(f"{path} is {kind.what}, which is compiled: compile(path) or Session(path) loads it")
+        module = kind.read(FileSource(str(path)), ReadOptions(dynamic, shapes, entry))
     elif isinstance(source, str):
         module = _load_text(source)
     elif isinstance(source, bytes) or _is_of("onnx", source):
@@ -114,15 +119,6 @@ def _is_file(text: str) -> bool:
         return "\n" not in text and Path(text).is_file()
     except (OSError, ValueError):  # a text is no name of a file: too long, or with a zero byte
         return False
-
-
-def _load_file(path: Path, dynamic: bool, shapes: GivenShapes, entry: str) -> ModuleOp:
-    kind = KINDS.get(path.suffix)
-    if kind is None:
-        raise ValueError(f"expected a file that ends in one of {', '.join(suffixes(Holds.MODULE))}, got {path}")
-    if kind.read is None:
-        raise ValueError(f"{path} is {kind.what}, which is compiled: compile(path) or Session(path) loads it")
-    return kind.read(FileSource(str(path)), ReadOptions(dynamic, shapes, entry))
 
 
 def _load_text(text: str, name: str = "<text>") -> ModuleOp:

@@ -89,7 +89,13 @@ class ForkedTools(_ShTest):
     def __init__(self, *tools: str):
         _ShTest.__init__(self)
         self._tools = tools
-        _load(tools)
+        # Loads all that the tools may import later, so that it is in every fork.
+        for load in (*dialect_factories().values(), *pass_factories().values()):
+            load()
+        for tool in tools:
+            _entry(tool)
+        gc.collect()
+        gc.freeze()
 
     def execute(self, test: Any, lit_config: Any) -> Any:
         pipes = _pipes(test)
@@ -97,16 +103,6 @@ class ForkedTools(_ShTest):
         if ours and not lit_config.noExecute and _pass_in_a_fork(pipes, test):
             return _Test.Result(_Test.PASS)
         return _ShTest.execute(self, test, lit_config)
-
-
-def _load(tools: Sequence[str]) -> None:
-    """Loads all that the tools may import later, so that it is in every fork."""
-    for load in (*dialect_factories().values(), *pass_factories().values()):
-        load()
-    for tool in tools:
-        _entry(tool)
-    gc.collect()
-    gc.freeze()
 
 
 @cache

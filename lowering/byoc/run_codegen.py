@@ -61,7 +61,11 @@ class RunCodegenPass(ModulePass):
             if call is None:
                 dissolve(group)
             else:
-                _replace(group, call)
+                texts, packed = call
+                inherit_location(group, [*texts, packed])
+                for old, new in zip(group.res, packed.res, strict=True):
+                    new.name_hint = old.name_hint
+                Rewriter.replace_op(group, [*texts, packed], packed.res)
 
 
 def _call(group: FusedOp) -> tuple[list[StringOp], CallDPSPackedOp] | None:
@@ -88,14 +92,6 @@ def inputs_of(group: FusedOp) -> list[SSAValue]:
     block = group.body.block
     used = dict.fromkeys(operand for op in block.ops for operand in op.operands if operand.owner.parent is not block)
     return list(used)
-
-
-def _replace(group: FusedOp, call: tuple[list[StringOp], CallDPSPackedOp]) -> None:
-    texts, packed = call
-    inherit_location(group, [*texts, packed])
-    for old, new in zip(group.res, packed.res, strict=True):
-        new.name_hint = old.name_hint
-    Rewriter.replace_op(group, [*texts, packed], packed.res)
 
 
 def dissolve(group: FusedOp) -> None:

@@ -117,7 +117,16 @@ class CodeCache:
         path = self._path(self.directory, key)
         with self._can_fail():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_atomically(path, _header(key, contents) + contents)
+            data = (_MAGIC + seal(_purpose(key), [[contents]])) + contents
+            descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(data)
+                os.replace(name, path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(name)
+                raise
             self._make_room(self.directory, len(contents) + _HEADER_BYTES)
 
     def find(self, key: str) -> Path | None:
@@ -234,25 +243,9 @@ NO_CACHE = CodeCache(None)
 """Keeps nothing: what `--no-cache` means."""
 
 
-def _header(key: str, contents: bytes) -> bytes:
-    return _MAGIC + seal(_purpose(key), [[contents]])
-
-
 def _purpose(key: str) -> str:
     """What the seal of an entry is for: none stands for another, in whatever position somebody puts it."""
     return f"code {key}"
-
-
-def _write_atomically(path: Path, data: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 def _touch(path: Path) -> None:

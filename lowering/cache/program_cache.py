@@ -94,7 +94,10 @@ class ProgramCache:
     def store(self, executable: Executable, symbols: Iterable[ConstantSymbolOp]) -> None:
         """Keeps an executable unless it is too large for the cache; `symbols` say where its constants come from."""
         sources = {op.sym_name.data: source for op in symbols if (source := self._source(op)) is not None}
-        constants = tuple(_without_elements(each) if each.name in sources else each for each in executable.constants)
+        constants = tuple(
+            Constant(new_tensor((0,), element_type("ui8")), each.name) if each.name in sources else each
+            for each in executable.constants
+        )
         size = sum(map(_tensor_bytes, constants)) + sum(len(item.code) for item in executable.native)
         notes = {**executable.metadata.notes, _NOTE: json.dumps(sources)}
         if size <= self.cache.max_bytes // 2:
@@ -189,10 +192,6 @@ def _versions() -> str:
 
 def _kind(tensor: tvm_ffi.Tensor) -> str:
     return f"{tensor_element(tensor).name}{list(tensor.shape)}"
-
-
-def _without_elements(constant: Constant) -> Constant:
-    return Constant(new_tensor((0,), element_type("ui8")), constant.name)
 
 
 def _tensor_bytes(constant: Constant) -> int:

@@ -88,7 +88,7 @@ def check(module: ModuleOp, entry: str, arguments: Sequence[object], build: Buil
     call = Call(entry, {}, tuple(arguments))
     compare = _Comparison(call, build, weights)
     result = compare(module)[0]
-    values = _values(module, entry)
+    values = _values_of(_function(_flat(module), entry).body.block)
     checked = list(compare.each(_returning(module, entry, range(len(values))), values))
     first = next((value for value in checked if value.wrong is not None), None)
     if first is None and result is not None:
@@ -126,7 +126,16 @@ def _checked(value: SSAValue, found: object, meant: object) -> Checked:
     error = None
     if isinstance(found, np.ndarray) and isinstance(meant, np.ndarray):
         error = _greatest_difference(cast(Array, found), cast(Array, meant))
-    return Checked(_name(value), str(value.type), error, difference(found, meant, "it"))
+    owner = value.owner
+    assert isinstance(owner, Operation)
+    hint = value.name_hint or f"result of {owner.name}"
+    where = described(owner.location)
+    return Checked(
+        (f"%{hint} = {owner.name}" + (f" at {where}" if where else "")),
+        str(value.type),
+        error,
+        difference(found, meant, "it"),
+    )
 
 
 def _greatest_difference(found: Array, meant: Array) -> float | None:
@@ -135,14 +144,6 @@ def _greatest_difference(found: Array, meant: Array) -> float | None:
     with np.errstate(all="ignore"):
         apart = np.abs(found.astype(np.float64) - meant.astype(np.float64))
         return float(np.nanmax(np.where(found == meant, 0, apart), initial=0))
-
-
-def _name(value: SSAValue) -> str:
-    owner = value.owner
-    assert isinstance(owner, Operation)
-    hint = value.name_hint or f"result of {owner.name}"
-    where = described(owner.location)
-    return f"%{hint} = {owner.name}" + (f" at {where}" if where else "")
 
 
 def _first_wrong_prefix(
@@ -186,10 +187,6 @@ def _values_of(block: Block) -> list[SSAValue]:
         for result in op.results
         if isinstance(result.type, kinds)
     ]
-
-
-def _values(module: ModuleOp, entry: str) -> list[SSAValue]:
-    return _values_of(_function(_flat(module), entry).body.block)
 
 
 def _returning(module: ModuleOp, entry: str, indices: Sequence[int]) -> ModuleOp:

@@ -81,7 +81,12 @@ class HostFunction:
         takes_kinds = isinstance(params[1].type, BufferType)
         has_resource = convention is Convention.VALUES and len(params) - returns == 6
         values = params[1] if convention is Convention.ANY else params[0]
-        return HostFunction(entry, convention, takes_kinds, has_resource, returns, _needed(func, values, convention))
+        size = ANY_BYTES if convention is Convention.ANY else VALUE_BYTES
+        found: dict[int, bool] = {}
+        for op in func.body.walk():
+            if isinstance(op, LoadOp) and (index := _argument(op, values, size)) is not None:
+                found[index] = found.get(index, False) or any(_is_address(use.operation) for use in op.result.uses)
+        return HostFunction(entry, convention, takes_kinds, has_resource, returns, found)
 
     def bound(self, call: Callable[..., object]) -> Callable[..., object]:
         """The function of Python, by one that takes addresses."""
@@ -118,15 +123,6 @@ class HostFunction:
 
 
 _FROM_OLD: Mapping[int, Kind] = {OldKind.INT: Kind.INT, OldKind.FLOAT: Kind.FLOAT, OldKind.NULL: Kind.NONE}
-
-
-def _needed(func: PrimFuncOp, values: SSAValue, convention: Convention) -> dict[int, bool]:
-    size = ANY_BYTES if convention is Convention.ANY else VALUE_BYTES
-    found: dict[int, bool] = {}
-    for op in func.body.walk():
-        if isinstance(op, LoadOp) and (index := _argument(op, values, size)) is not None:
-            found[index] = found.get(index, False) or any(_is_address(use.operation) for use in op.result.uses)
-    return found
 
 
 def _argument(load: LoadOp, values: SSAValue, size: int) -> int | None:

@@ -288,7 +288,17 @@ def runner(module: ModuleOp, build: Build, weights: Mapping[str, Any]) -> Runner
 
     register_globals()  # what was deferred calls one of them
     if "vm.func" in levels:
-        return _bytecode(module, weights)
+        from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
+        from tir_dialect.interpreter import compile_prim_func
+        from vm_dialect import VirtualMachine
+        from vm_dialect.codegen import emit_executable
+
+        kernels = {op.sym_name.data: _interpreted(op, compile_prim_func(op)) for op in module.ops if _is_kernel(op)}
+        lowered = module.clone()
+        AllocateRegistersPass().apply(Context(), lowered)
+        executable = emit_executable(lowered, tensors=dict(weights))
+        made = VirtualMachine(executable, kernels=kernels, max_steps=MAX_INSTRUCTIONS)
+        return lambda name, arguments: made[name](*arguments)
     from relax_dialect.interpreter import run
 
     return lambda name, arguments: run(module, name, arguments, weights=weights, max_steps=MAX_ITERATIONS)
@@ -299,20 +309,6 @@ def machine(executable: Executable) -> Runner:
     from vm_dialect import VirtualMachine
 
     made = VirtualMachine(executable)
-    return lambda name, arguments: made[name](*arguments)
-
-
-def _bytecode(module: ModuleOp, weights: Mapping[str, Any]) -> Runner:
-    from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
-    from tir_dialect.interpreter import compile_prim_func
-    from vm_dialect import VirtualMachine
-    from vm_dialect.codegen import emit_executable
-
-    kernels = {op.sym_name.data: _interpreted(op, compile_prim_func(op)) for op in module.ops if _is_kernel(op)}
-    lowered = module.clone()
-    AllocateRegistersPass().apply(Context(), lowered)
-    executable = emit_executable(lowered, tensors=dict(weights))
-    made = VirtualMachine(executable, kernels=kernels, max_steps=MAX_INSTRUCTIONS)
     return lambda name, arguments: made[name](*arguments)
 
 

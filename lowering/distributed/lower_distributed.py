@@ -197,7 +197,10 @@ class _LocalFunction:
         if isinstance(op, RedistributeOp):
             self.values[op.result] = collective(op, self.values[op.x], self.shapes, self._insert)
         elif isinstance(op, LocalViewOp | GlobalViewOp):
-            self._view(op)
+            # A worker's tile is what it has; that it is as large as the view says is checked.
+            if isinstance(op, LocalViewOp) and sharding_of(op.x, self.mesh).placements != op.sharding.placements:
+                fail(op, f"expected a tensor shared as {op.sharding.text}, got {op.x.type}", PROPAGATE)
+            self.values[op.result] = self._as_local(self.values[op.x], as_struct_infos([op.result.type])[0])
         elif isinstance(op, ConstantOp):
             self._constant(op)
         elif isinstance(op, TupleOp | TupleGetOp):
@@ -228,7 +231,12 @@ class _LocalFunction:
     def _control(self, op: IfOp | LoopOp | CallOp | MakeClosureOp) -> None:
         callee = None if isinstance(op, IfOp | LoopOp) else op.callee.string_value()
         if isinstance(op, IfOp):
-            self._branches(op)
+            for region in op.regions:
+                self._require_same(op, yielded(region), op.res)
+            results = [self._local(result) for result in op.res]  # symbols of tiles are bound before the branches
+            hidden = op.result_witnesses.keys()
+            regions = [self._region(region, [], results, hidden) for region in (op.then_region, op.else_region)]
+            self._keep(op, IfOp(self.values[op.condition], *regions, result_types=results))
         elif isinstance(op, LoopOp):
             self._loop(op)
         elif callee not in self.shared:
@@ -245,14 +253,6 @@ class _LocalFunction:
         """The type of a worker's part of a value."""
         (info,) = as_struct_infos([value.type])
         return self.shapes.of(info)
-
-    def _branches(self, op: IfOp) -> None:
-        for region in op.regions:
-            self._require_same(op, yielded(region), op.res)
-        results = [self._local(result) for result in op.res]  # symbols of tiles are bound before the branches
-        hidden = op.result_witnesses.keys()
-        regions = [self._region(region, [], results, hidden) for region in (op.then_region, op.else_region)]
-        self._keep(op, IfOp(self.values[op.condition], *regions, result_types=results))
 
     def _loop(self, op: LoopOp) -> None:
         """A loop whose carried values are tiles. The types of its results follow from theirs."""
@@ -348,12 +348,6 @@ class _LocalFunction:
         self._insert(cast)
         return cast.result
 
-    def _view(self, op: LocalViewOp | GlobalViewOp) -> None:
-        """A worker's tile is what it has; that it is as large as the view says is checked."""
-        if isinstance(op, LocalViewOp) and sharding_of(op.x, self.mesh).placements != op.sharding.placements:
-            fail(op, f"expected a tensor shared as {op.sharding.text}, got {op.x.type}", PROPAGATE)
-        self.values[op.result] = self._as_local(self.values[op.x], as_struct_infos([op.result.type])[0])
-
     def _constant(self, op: ConstantOp) -> None:
         """A constant is there as a whole; a worker takes its tile."""
         made = ConstantOp(op.value, op.result.type.with_sharding(None))
@@ -419,7 +413,10 @@ class _LocalFunction:
         for at, operand in enumerate(operands):
             made.operands[at] = operand
         if isinstance(made, SqueezeOp) and made.axes is None:
-            made = SqueezeOp(operands[0], _units(op))
+            # The dimensions of the first operand that are 1.
+            info = op.operands[0].type
+            dims = info.dims if isinstance(info, TensorType) else None
+            made = SqueezeOp(operands[0], [at for at, dim in enumerate(dims or ()) if dim == constant(1)])
         inferred = type(made).infer_result_types([value.type for value in operands], made.properties)
         for result, info in zip(made.results, inferred, strict=True):
             Rewriter.replace_value_with_new_type(result, info)
@@ -450,10 +447,3 @@ def _known(op: Operation, info: StructInfo) -> Sequence[Dim]:
     if dims is None:
         fail(op, f"expected a result with known dimensions, got {info}", "name them by a relax.match_cast")
     return dims
-
-
-def _units(op: Operation) -> list[int]:
-    """The dimensions of the first operand that are 1."""
-    info = op.operands[0].type
-    dims = info.dims if isinstance(info, TensorType) else None
-    return [at for at, dim in enumerate(dims or ()) if dim == constant(1)]

@@ -25,7 +25,7 @@ from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.shapes import ShapeOfOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
+from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import REPLICATE, Partial, Placement, Shard, ShardingAttr
 from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
@@ -105,7 +105,11 @@ class _Propagation:
         self._block(self.func.body.block)
         old = self.func.function_type
         params = as_struct_infos(param.type for param in self.func.params)
-        ret = as_struct_infos([self._returned.type])[0] if self._shares(self._returned) else old.ret
+        ret = (
+            as_struct_infos([self._returned.type])[0]
+            if isinstance(self._returned.type, TensorType | TupleType)
+            else old.ret
+        )
         ret = old.ret if isinstance(old.ret, ObjectType) else ret
         self.func.function_type = FuncType(params, ret, pure=old.pure, symbols=old.symbols)
 
@@ -229,7 +233,7 @@ class _Propagation:
     def _call(self, op: CallOp) -> None:
         """Arguments are shared as the parameters of the callee are, and the result as what it returns."""
         callee = find_relax_function(op, op.callee)
-        if callee is None or not any(map(shardings_in, _types(callee))):
+        if callee is None or not any(map(shardings_in, ((*callee.function_type.params, callee.function_type.ret)))):
             self._require_whole(op)
             return
         for index, (operand, info) in enumerate(zip(list(op.arguments), callee.function_type.params, strict=True)):
@@ -242,9 +246,6 @@ class _Propagation:
         outcome = op.outcome()
         if outcome is not None:
             Rewriter.replace_value_with_new_type(op.result, outcome.ret)
-
-    def _shares(self, value: SSAValue) -> bool:
-        return isinstance(value.type, TensorType | TupleType)
 
     def _wanted(self, value: SSAValue, at: int) -> Placement:
         demand = self.demands.wanted.get((value, at))
@@ -384,16 +385,14 @@ class _Propagation:
             if isinstance(operand.type, TensorType):
                 total += estimate(redistribution(operand.type, axis, self._placements(operand)[at], needed).bytes)
         for result, placement in zip(op.results, choice.results, strict=True):
-            if isinstance(result.type, TensorType) and ((result, at) in self.demands.wanted or _is_partial(placement)):
+            if isinstance(result.type, TensorType) and (
+                (result, at) in self.demands.wanted or isinstance(placement, Partial)
+            ):
                 total += estimate(redistribution(result.type, axis, placement, self._wanted(result, at)).bytes)
         return total
 
     def _workers(self, at: int) -> int:
         return self.mesh.mesh[at].size.constant_value or 1
-
-
-def _types(func: FuncOp) -> Sequence[StructInfo]:
-    return (*func.function_type.params, func.function_type.ret)
 
 
 def _is_tiled(dims: Sequence[Dim | None], at: int, hidden: set[str]) -> bool:
@@ -427,10 +426,6 @@ def captured(op: Operation) -> dict[SSAValue, list[tuple[Operation, int]]]:
             if inner is not op and not _is_inside(operand, op):
                 found.setdefault(operand, []).append((inner, index))
     return found
-
-
-def _is_partial(placement: Placement) -> bool:
-    return isinstance(placement, Partial)
 
 
 def _without_terms(placements: Sequence[Placement]) -> tuple[Placement, ...]:

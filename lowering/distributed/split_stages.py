@@ -227,7 +227,9 @@ class _Stage:
                 self.values[old_result] = result
             self.block.add_op(new)
             for result in op.results:
-                self._send(op, result)
+                for to in self.needed.get(result, ()):
+                    send = SendOp(self.values[result], to, self.tags[result, to], self.whole.axis)
+                    self.tokens.append(self._insert(op, send))
         last = ops[-1] if ops else None
         if isinstance(last, ReturnOp) and self.stage == self.count - 1:
             result = self.values[last.value]
@@ -240,11 +242,6 @@ class _Stage:
         inherit_location(at, op)
         self.block.add_op(op)
         return op.results[0] if op.results else op.operands[0]
-
-    def _send(self, op: Operation, value: SSAValue) -> None:
-        for to in self.needed.get(value, ()):
-            send = SendOp(self.values[value], to, self.tags[value, to], self.whole.axis)
-            self.tokens.append(self._insert(op, send))
 
     def _receive(self, op: Operation, value: SSAValue, source: int) -> None:
         info = value.type

@@ -158,7 +158,9 @@ def _optimized(text: str, target: Target, options: CompileOptions) -> ModuleRef:
     if _loops_are_done(text):
         _simplify(module, machine, min(options.opt_level, 2), text)
     else:
-        _optimize(module, machine, options.opt_level)
+        # Everything that LLVM has for this level.
+        builder = llvm().create_pass_builder(machine, _tuning(options.opt_level, loops=options.opt_level >= 2))
+        builder.getModulePassManager().run(module, builder)
     return module
 
 
@@ -195,12 +197,6 @@ def _unrolling() -> FunctionPasses:
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     return passes
-
-
-def _optimize(module: ModuleRef, machine: TargetMachine, level: int) -> None:
-    """Everything that LLVM has for this level."""
-    builder = llvm().create_pass_builder(machine, _tuning(level, loops=level >= 2))
-    builder.getModulePassManager().run(module, builder)
 
 
 def _tuning(level: int, loops: bool) -> TuningOptions:

@@ -51,7 +51,11 @@ def object_symbols(data: bytes) -> ObjectSymbols:
     if data[:6] != b"\x7fELF\x02\x01":
         raise CodegenError("expected a 64-bit little-endian ELF object")
     try:
-        return _read(data)
+        symbols = [symbol for table in _symbol_tables(data) for symbol in _global_symbols(data, table)]
+        return ObjectSymbols(
+            tuple(symbol.name for symbol in symbols if symbol.is_defined),
+            tuple(symbol.name for symbol in symbols if not symbol.is_defined),
+        )
     except (struct.error, IndexError, ValueError) as error:
         raise CodegenError(f"damaged ELF object: {error}") from error
 
@@ -90,14 +94,6 @@ class _Symbol(NamedTuple):
     """Where it stands in the file."""
     name: str
     is_defined: bool
-
-
-def _read(data: bytes) -> ObjectSymbols:
-    symbols = [symbol for table in _symbol_tables(data) for symbol in _global_symbols(data, table)]
-    return ObjectSymbols(
-        tuple(symbol.name for symbol in symbols if symbol.is_defined),
-        tuple(symbol.name for symbol in symbols if not symbol.is_defined),
-    )
 
 
 def _section_offset(data: bytes, index: int) -> int:
@@ -241,7 +237,10 @@ def library_symbol(name: str) -> int | None:
         if name in support.symbols:
             return _loaded(support.text()).symbols[name]
     if name in _OPENMP_STAND_INS:
-        return _openmp_symbol(name)
+        library = openmp_library()
+        if library is not None:
+            return _lookup(library, name)
+        return ctypes.cast(_OPENMP_STAND_INS[name], ctypes.c_void_p).value
     if name.startswith("TVMFFI"):
         return _lookup(_tvm_ffi(), name)
     addresses = (_lookup(library, name) for library in _system_libraries())
@@ -294,13 +293,6 @@ def openmp_library() -> ctypes.CDLL | None:
             return library
     print("xdsl-relax: no OpenMP run time (libgomp) found, parallel loops run on one thread", file=sys.stderr)
     return None
-
-
-def _openmp_symbol(name: str) -> int | None:
-    library = openmp_library()
-    if library is not None:
-        return _lookup(library, name)
-    return ctypes.cast(_OPENMP_STAND_INS[name], ctypes.c_void_p).value
 
 
 _BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

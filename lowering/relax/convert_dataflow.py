@@ -197,8 +197,16 @@ def _convert(block: Block, rule: _Rule, scopes: SymbolScopes, min_size: int) -> 
     counted: Operation | None = None
     for run in reversed(_runs(block, rule)):
         following = run[-1].next_op
-        named |= _symbols_between(following, counted)
-        if _size(run) >= min_size and not (len(run) == 1 and isinstance(run[0], DataflowOp)):
+        # The symbols that are named from `op` on, before `end`.
+        op = following
+        found: set[str] = set()
+        while op is not None and op is not counted:
+            found |= named_symbols(op)
+            op = op.next_op
+        named |= found
+        # How many ops count, those in regions included.
+        ops = [inner for op in run for inner in (op.body.ops if isinstance(op, DataflowOp) else (op,))]
+        if sum(not _is_leaf(op) for op in ops) >= min_size and not (len(run) == 1 and isinstance(run[0], DataflowOp)):
             following = _wrap(run, named, scopes)
         counted = following
 
@@ -273,12 +281,6 @@ def _captures(op: Operation, made: set[SSAValue]) -> bool:
     )
 
 
-def _size(run: Sequence[Operation]) -> int:
-    """How many ops count, those in regions included."""
-    ops = [inner for op in run for inner in (op.body.ops if isinstance(op, DataflowOp) else (op,))]
-    return sum(not _is_leaf(op) for op in ops)
-
-
 def _is_leaf(op: Operation) -> bool:
     return op.has_trait(ConstantLike) or op.has_trait(IsTerminator) or isinstance(op, ShapeOp | TupleOp)
 
@@ -296,7 +298,12 @@ def _wrap(run: Sequence[Operation], named: AbstractSet[str], scopes: SymbolScope
     for op in run:
         if isinstance(op, DataflowOp):
             dissolve(op, scopes)
-    ops = _between(block, start, following)
+    # The ops after `start`, or from the first one, up to `end`.
+    ops: list[Operation] = []
+    op = block.first_op if start is None else start.next_op
+    while op is not None and op is not following:
+        ops.append(op)
+        op = op.next_op
     outputs = _outputs(ops, block, named)
     end = OutputOp(*outputs)
     inherit_location(ops[-1], end)
@@ -313,16 +320,6 @@ def _wrap(run: Sequence[Operation], named: AbstractSet[str], scopes: SymbolScope
     return dataflow
 
 
-def _between(block: Block, start: Operation | None, end: Operation) -> list[Operation]:
-    """The ops after `start`, or from the first one, up to `end`."""
-    ops: list[Operation] = []
-    op = block.first_op if start is None else start.next_op
-    while op is not None and op is not end:
-        ops.append(op)
-        op = op.next_op
-    return ops
-
-
 def _outputs(ops: Sequence[Operation], block: Block, named: AbstractSet[str]) -> list[SSAValue]:
     """The values that are used after the ops, and the witnesses of symbols that are named there."""
     inside = set(ops)
@@ -335,15 +332,6 @@ def _outputs(ops: Sequence[Operation], block: Block, named: AbstractSet[str]) ->
     wanted = {*named, *(name for value in used for name in free_symbols(value.type))}
     witnesses = {name: value for op in ops for name, value in symbols_witnessed(op).items()}
     return [*used, *(value for name, value in witnesses.items() if name in wanted and value not in used)]
-
-
-def _symbols_between(op: Operation | None, end: Operation | None) -> set[str]:
-    """The symbols that are named from `op` on, before `end`."""
-    found: set[str] = set()
-    while op is not None and op is not end:
-        found |= named_symbols(op)
-        op = op.next_op
-    return found
 
 
 def _ancestor_in(op: Operation, block: Block | None) -> Operation | None:

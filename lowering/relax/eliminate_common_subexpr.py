@@ -81,7 +81,14 @@ class _Visit:
             if op.regions:
                 self._regions(op, known)
             elif self._is_candidate(op):
-                first = known.setdefault(self._key(op), op)
+                # What an op computes. Attributes are compared by value, operands by identity.
+                properties = frozenset(op.properties.items())
+                changes = not self._pure and any(self._may_be_written(operand) for operand in _memory(op.operands))
+                age = self._age if changes else -1
+                first = known.setdefault(
+                    (op.name, op.operands, tuple(op.result_types), properties, frozenset(op.attributes.items()), age),
+                    op,
+                )
                 if first is not op:
                     for result, other in zip(op.results, first.results, strict=True):
                         other.name_hint = other.name_hint or result.name_hint
@@ -107,13 +114,6 @@ class _Visit:
         if symbols_witnessed(op) or isinstance(op, CallTIRInplaceOp):
             return False
         return impurity_of(op) is None and not any(self._may_be_written(result) for result in _memory(op.results))
-
-    def _key(self, op: Operation) -> Hashable:
-        """What an op computes. Attributes are compared by value, operands by identity."""
-        properties = frozenset(op.properties.items())
-        changes = not self._pure and any(self._may_be_written(operand) for operand in _memory(op.operands))
-        age = self._age if changes else -1
-        return op.name, op.operands, tuple(op.result_types), properties, frozenset(op.attributes.items()), age
 
     def _may_be_written(self, value: SSAValue) -> bool:
         """Whether somebody may write into a value. What replaces another is written no more than both were."""

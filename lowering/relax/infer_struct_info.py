@@ -104,11 +104,8 @@ class ResultTypes:
 
     @infer.register
     def _(self, op: DestinationPassing) -> None:
-        self.set_types(op.res, self._destinations(op))
-        op.verify_()
-
-    def _destinations(self, op: DestinationPassing) -> list[StructInfo]:
-        """What is declared, with dimensions that the operand with the shape says; in place, the argument's type."""
+        # What is declared, with dimensions that the operand with the shape says; in place, the argument's
+        # type.
         types = [self.declared(op, index, info) for index, info in enumerate(op.res.types)]
         for index, info in enumerate(op.shapes.types):
             if isinstance(info, ShapeType):
@@ -117,7 +114,8 @@ class ResultTypes:
             for index, target in enumerate(op.targets):
                 if target >= 0:
                     (types[index],) = as_struct_infos([op.arguments[target].type])
-        return types
+        self.set_types(op.res, types)
+        op.verify_()
 
     @infer.register
     def _(self, op: DataflowOp) -> None:
@@ -173,26 +171,23 @@ class StructInfoInference:
         if isinstance(op, LoopOp):
             self._loop(op)
         elif isinstance(op, ClosureOp):
-            self._closure(op)
+            # A recursive closure is walked again for as long as its result becomes more precise.
+            declared = self._types.declared(op, 0, op.function_type)
+            known = declared if isinstance(declared, FuncType) else op.function_type
+            while True:
+                if op.itself is not None:
+                    self._types.set_types([op.itself], [known])
+                self._block(op.body.block)
+                ret = _returned(op, known.ret, op.itself is not None)
+                if ret == known.ret:
+                    break
+                known = with_result(known, ret)
+            self._types.set_types([op.result], [known])
         else:
             for region in op.regions:
                 for block in region.blocks:
                     self._block(block)
             self._types.infer(op)
-
-    def _closure(self, op: ClosureOp) -> None:
-        """A recursive closure is walked again for as long as its result becomes more precise."""
-        declared = self._types.declared(op, 0, op.function_type)
-        known = declared if isinstance(declared, FuncType) else op.function_type
-        while True:
-            if op.itself is not None:
-                self._types.set_types([op.itself], [known])
-            self._block(op.body.block)
-            ret = _returned(op, known.ret, op.itself is not None)
-            if ret == known.ret:
-                break
-            known = with_result(known, ret)
-        self._types.set_types([op.result], [known])
 
     def _loop(self, op: LoopOp) -> None:
         """The carried values have what first values and yielded values have in common.
@@ -207,7 +202,12 @@ class StructInfoInference:
         ]
         before = len(self.findings)
         while True:
-            kept = self._iteration(op, declared, assumed)
+            # What is left of the assumed types of the carried values after an iteration.
+            for region in op.regions:
+                self._types.set_types(op.carried(region.block), assumed)
+                self._block(region.block)
+            yields = [erase_symbols(info, _own_symbols(op)) for info in visible_yields(op.regions[-1])]
+            kept = [join(was, refine(info, known)) for was, info, known in zip(assumed, declared, yields, strict=True)]
             if len(self.findings) > before and assumed != declared:
                 del self.findings[before:]
                 assumed = declared
@@ -218,14 +218,6 @@ class StructInfoInference:
         hidden = _own_symbols(op)[len(op.symbols) :]
         self._types.set_types(op.res, final_types(op.regions[0].block, op.leading, op.symbol_names, hidden))
         op.verify_()
-
-    def _iteration(self, op: LoopOp, declared: Sequence[StructInfo], assumed: Sequence[StructInfo]) -> list[StructInfo]:
-        """What is left of the assumed types of the carried values after an iteration."""
-        for region in op.regions:
-            self._types.set_types(op.carried(region.block), assumed)
-            self._block(region.block)
-        yields = [erase_symbols(info, _own_symbols(op)) for info in visible_yields(op.regions[-1])]
-        return [join(was, refine(info, known)) for was, info, known in zip(assumed, declared, yields, strict=True)]
 
 
 def _returned(func: FuncOp | ClosureOp, declared: StructInfo, is_recursive: bool) -> StructInfo:

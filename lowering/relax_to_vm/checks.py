@@ -21,7 +21,7 @@ from lowering.relax_to_vm.sizes import Sizes
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.match import AccessPath, BoundCheck, LocatedCheck, Match
+from relax_dialect.struct_info.match import AccessPath, LocatedCheck, Match
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import CheckKind, Dim, constant, symbol
 from tir_dialect.dims.expr import parse_dim
@@ -162,7 +162,9 @@ class TypeChecks:
             if placed not in divisible:
                 self._check_dim(placed, match)
         for bound in match.bound_checks:
-            self._check_bound(bound)
+            low, high = bound.symbol.interval
+            name = bound.symbol.symbol.data
+            self._check_limits(self._subject(bound.path), name, (low or 0, high), self._size(bound.value))
         return self.values
 
     # Values
@@ -267,11 +269,6 @@ class TypeChecks:
         source = match.sources.get(expected)
         origin = None if source is None or source.root < self.captured else self._described(source)
         self.emit(AssertOp(condition, messages.wrong_value(subject, expected, origin=origin), [lhs, rhs]))
-
-    def _check_bound(self, bound: BoundCheck) -> None:
-        low, high = bound.symbol.interval
-        name = bound.symbol.symbol.data
-        self._check_limits(self._subject(bound.path), name, (low or 0, high), self._size(bound.value))
 
     def _size(self, dim: Dim) -> SSAValue:
         return self.sizes.value(dim.substitute(self._slots))

@@ -89,7 +89,9 @@ class ConvertWhile(RewritePattern):
         converter.emit(vm.IfOp(condition(converter, go_on), body, [], done, []))
         converter.continue_in(body)
         converter.sizes.enter()
-        _share_carried(converter, op, op.condition_region.block, op.body.block)
+        # A second region of the loop sees the same values under its own names.
+        for old, new in zip(op.condition_region.block.args, op.body.block.args, strict=True):
+            converter.set(new, converter.get(old))
         convert_region(converter, op.body)
         _iterate(converter, op, head, [], _yielded(op.body))
         converter.sizes.leave()
@@ -163,24 +165,19 @@ def _bind_carried(converter: Converter, op: LoopOp, block: Block, registers: Seq
     declared = as_struct_infos(argument.type for argument in op.carried(block))
     descriptions = [converter.at(f"carried value #{index}") for index in range(len(declared))]
     checks = TypeChecks(converter.emit, converter.sizes, converter.function, declared, descriptions, list(registers))
-    known = declared if _is_proved(op) else [erase_static(info) for info in declared]
+    # Whether what is carried into any iteration is certainly of the carried types, which bind no
+    # symbols.
+    values = (op.inits, _yielded(op.regions[-1]))
+    known = (
+        declared
+        if (not op.symbols and all(op.match(carried).verdict is Verdict.YES for carried in values))
+        else [erase_static(info) for info in declared]
+    )
     checked = checks.run(match_types(declared, known, op.symbols))
     for argument, register in zip(op.carried(block), checked, strict=True):
         converter.set(argument, register)
     for name, witness in zip(op.symbol_names, op.witnesses(block), strict=True):
         converter.set(witness, converter.size(symbol(name)))
-
-
-def _is_proved(op: LoopOp) -> bool:
-    """Whether what is carried into any iteration is certainly of the carried types, which bind no symbols."""
-    values = (op.inits, _yielded(op.regions[-1]))
-    return not op.symbols and all(op.match(carried).verdict is Verdict.YES for carried in values)
-
-
-def _share_carried(converter: Converter, op: LoopOp, source: Block, target: Block) -> None:
-    """A second region of the loop sees the same values under its own names."""
-    for old, new in zip(source.args, target.args, strict=True):
-        converter.set(new, converter.get(old))
 
 
 def _iterate(

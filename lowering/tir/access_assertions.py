@@ -86,31 +86,28 @@ class _Tests:
         limit = access.reach.limit
         count = self._add(DimOp(_bound(access))) if limit is None else limit
         if lanes is not None:
-            return self._of_lanes(start, count, lanes, access.mask)
+            ends = self._add(vector.BroadcastOp(count, vector_of(count.type, lanes)))
+            outside = self._add(CompareOp("uge", start, ends))
+            if access.mask is not None:
+                type = VectorType(i1, [lanes])
+                outside = self._add(
+                    SelectOp(
+                        access.mask,
+                        outside,
+                        self._add(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type, [0] * lanes))),
+                    )
+                )
+            return self._none(outside, lanes)
         # A negative index is a large unsigned number.
         inside = self._add(arith.CmpiOp(start, count, "ult"))
         if access.mask is None:
             return inside
-        return self._of_lanes_alike(inside, access.mask)
-
-    def _of_lanes(self, start: SSAValue, count: SSAValue, lanes: int, mask: SSAValue | None) -> SSAValue:
-        ends = self._add(vector.BroadcastOp(count, vector_of(count.type, lanes)))
-        outside = self._add(CompareOp("uge", start, ends))
-        if mask is not None:
-            outside = self._add(SelectOp(mask, outside, self._all_off(lanes)))
-        return self._none(outside, lanes)
-
-    def _of_lanes_alike(self, inside: SSAValue, mask: SSAValue) -> SSAValue:
-        return self._add(arith.OrIOp(inside, self._none(mask, lanes_of(mask.type) or 1)))
+        return self._add(arith.OrIOp(inside, self._none(access.mask, lanes_of(access.mask.type) or 1)))
 
     def _none(self, mask: SSAValue, lanes: int) -> SSAValue:
         """Whether no lane is set."""
         number = self._add(arith.ConstantOp(IntegerAttr(lanes, IndexType())))
         return self._add(arith.CmpiOp(self._add(FirstLaneOp(mask)), number, "eq"))
-
-    def _all_off(self, lanes: int) -> SSAValue:
-        type = VectorType(i1, [lanes])
-        return self._add(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type, [0] * lanes)))
 
     def _add(self, op: Operation) -> SSAValue:
         self._ops.append(op)

@@ -61,7 +61,15 @@ def hoist_checks(func: PrimFuncOp, accesses: Sequence[UnprovenAccess], before: O
     for access in accesses:
         access.op.attributes[CHECKED] = UnitAttr()
         if access.is_data:
-            _clamp_index(access)
+            # Clamps the index of an access to its bounds.
+            index = access.reach.start
+            ops = last, zero = DimOp(valid_starts(access) - 1), arith.ConstantOp(IntegerAttr(0, IndexType()))
+            below = arith.MinSIOp(index, last)
+            inside = arith.MaxSIOp(below, zero)
+            inherit_location(access.op, (*ops, below, inside))
+            Rewriter.insert_op((*ops, below, inside), InsertPoint.before(access.op))
+            first = 2 if isinstance(access.op, StoreOp) else 1
+            access.op.operands[first + access.axis] = inside.result
     return True
 
 
@@ -215,18 +223,6 @@ def _reduce_loop(loop: ForOp) -> None:
     Rewriter.insert_op([zero, runs, once], InsertPoint.before(loop))
     Rewriter.inline_block(loop.body.block, InsertPoint.at_end(once.then_body.block), [zero.result])
     Rewriter.erase_op(loop)
-
-
-def _clamp_index(access: UnprovenAccess) -> None:
-    """Clamps the index of an access to its bounds."""
-    index = access.reach.start
-    ops = last, zero = DimOp(valid_starts(access) - 1), arith.ConstantOp(IntegerAttr(0, IndexType()))
-    below = arith.MinSIOp(index, last)
-    inside = arith.MaxSIOp(below, zero)
-    inherit_location(access.op, (*ops, below, inside))
-    Rewriter.insert_op((*ops, below, inside), InsertPoint.before(access.op))
-    first = 2 if isinstance(access.op, StoreOp) else 1
-    access.op.operands[first + access.axis] = inside.result
 
 
 WHOLE_TILES = "whole_tiles"
@@ -391,7 +387,11 @@ def _version(
     if first is None or not highs:
         return None
     point = InsertPoint.before(first)
-    branch = IfOp(_all_at_most_0(Materializer(func, space, point), highs))
+    # A condition, computed at a position.
+    position = Materializer(func, space, point)
+    one = position.emit(constant(1))
+    tests = [position.insert(arith.CmpiOp(position.emit(high), one, "slt")) for high in highs]
+    branch = IfOp(reduce(lambda one, other: position.insert(arith.AndIOp(one, other, IntegerType(1))), tests))
     branch.location, branch.attributes[WHOLE_TILES] = loop.location, UnitAttr()
     values: dict[SSAValue, SSAValue] = {}
     for op in ops:
@@ -404,13 +404,6 @@ def _version(
         branch.else_body.block.add_op(op)
     loop.body.block.add_op(branch)
     return branch
-
-
-def _all_at_most_0(position: Materializer, highs: Sequence[Dim]) -> SSAValue:
-    """A condition, computed at a position."""
-    one = position.emit(constant(1))
-    tests = [position.insert(arith.CmpiOp(position.emit(high), one, "slt")) for high in highs]
-    return reduce(lambda one, other: position.insert(arith.AndIOp(one, other, IntegerType(1))), tests)
 
 
 def _set_conditions(block: BlockOp, conditions: Sequence[SSAValue]) -> None:

@@ -67,7 +67,16 @@ def _move(block: BlockOp, init: InitOp, placement: InitPlacement) -> None:
         if op not in wanted:
             continue
         if isinstance(op, ForOp):
-            copy = _copy_loop(op, values)
+            # The loop without its body.
+            copy = ForOp(
+                values.get(op.upper, op.upper),
+                lower=None if op.lower is None else values.get(op.lower, op.lower),
+                kind=op.kind.data,
+                annotations=None if op.annotations is None else op.annotations.data,
+                name_hint=op.induction_var.name_hint,
+            )
+            copy.location = op.location
+            values[op.induction_var] = copy.induction_var
             Rewriter.insert_op(copy, point)
             point = InsertPoint.at_end(copy.body.block)
         else:
@@ -75,20 +84,6 @@ def _move(block: BlockOp, init: InitOp, placement: InitPlacement) -> None:
     for op in _init_block(block, init, placement, values):
         Rewriter.insert_op(op, point)
     Rewriter.erase_op(init)
-
-
-def _copy_loop(loop: ForOp, values: dict[SSAValue, SSAValue]) -> ForOp:
-    """The loop without its body."""
-    copy = ForOp(
-        values.get(loop.upper, loop.upper),
-        lower=None if loop.lower is None else values.get(loop.lower, loop.lower),
-        kind=loop.kind.data,
-        annotations=None if loop.annotations is None else loop.annotations.data,
-        name_hint=loop.induction_var.name_hint,
-    )
-    copy.location = loop.location
-    values[loop.induction_var] = copy.induction_var
-    return copy
 
 
 def _init_block(
@@ -112,22 +107,18 @@ def _init_block(
     inside = dict(values)
     for iterator, argument in zip(spatial, new.body.block.args, strict=True):
         inside[iterator.value] = argument
-    _copy_body(init.body.block, new.body.block, inside, block)
-    ops.append(new)
-    inherit_location(init, ops)
-    return ops
-
-
-def _copy_body(source: Block, target: Block, values: dict[SSAValue, SSAValue], block: BlockOp) -> None:
-    """The ops of the init; an iterator that is reduced over is 0 there."""
-    used = {operand for op in source.walk() for operand in op.operands}
+    # The ops of the init; an iterator that is reduced over is 0 there.
+    used = {operand for op in init.body.block.walk() for operand in op.operands}
     for iterator in block.iterators:
         if iterator.kind.is_reduced and iterator.value in used:
             zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
-            target.add_op(zero)
-            values[iterator.value] = zero.result
-    for op in source.ops:
-        target.add_op(op.clone(values))
+            new.body.block.add_op(zero)
+            inside[iterator.value] = zero.result
+    for op in init.body.block.ops:
+        new.body.block.add_op(op.clone(inside))
+    ops.append(new)
+    inherit_location(init, ops)
+    return ops
 
 
 class LowerBlocksPass(Pass):

@@ -59,26 +59,22 @@ def raise_function(module: ModuleBuilder) -> str:
     The text is `kind NUL message NUL`; with an empty kind nothing is raised, since that has been done.
     """
     if _NAME not in module.defined:
-        _define(module)
+        b = LLVMBuilder(module, [POINTER])
+        (kind,) = b.entry.args
+        new, done = b.new_block(), b.new_block()
+        first = b.load(kind, i8, 1)
+        b.branch_if(b.compare("eq", first, b.integer(0, i8)), done, new)
+        b.start(new)
+        module.declare("strlen", [POINTER], i64)
+        length = b.call("strlen", [kind], i64)
+        message = b.element(kind, b.add(length, b.integer(1)), i8)
+        module.declare("TVMFFIErrorSetRaisedFromCStr", [POINTER, POINTER], None)
+        b.insert(call_op("TVMFFIErrorSetRaisedFromCStr", (kind, message), None))
+        b.branch(done)
+        b.start(done)
+        b.insert(llvm.ReturnOp())
+        module.define(_NAME, [POINTER], None, b.finish(), internal=True, properties={"passthrough": _COLD})
     return _NAME
-
-
-def _define(module: ModuleBuilder) -> None:
-    b = LLVMBuilder(module, [POINTER])
-    (kind,) = b.entry.args
-    new, done = b.new_block(), b.new_block()
-    first = b.load(kind, i8, 1)
-    b.branch_if(b.compare("eq", first, b.integer(0, i8)), done, new)
-    b.start(new)
-    module.declare("strlen", [POINTER], i64)
-    length = b.call("strlen", [kind], i64)
-    message = b.element(kind, b.add(length, b.integer(1)), i8)
-    module.declare("TVMFFIErrorSetRaisedFromCStr", [POINTER, POINTER], None)
-    b.insert(call_op("TVMFFIErrorSetRaisedFromCStr", (kind, message), None))
-    b.branch(done)
-    b.start(done)
-    b.insert(llvm.ReturnOp())
-    module.define(_NAME, [POINTER], None, b.finish(), internal=True, properties={"passthrough": _COLD})
 
 
 @dataclass(frozen=True)

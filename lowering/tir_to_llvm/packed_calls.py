@@ -55,7 +55,15 @@ class LowerCallPacked(RewritePattern):
         arguments = slot(e, llvm.LLVMArrayType(max(count, 1), ANY))
         tensors: list[SSAValue] = []
         for index, argument in enumerate(op.arguments):
-            _store_any(e, arguments, index, argument, tensors)
+            b = e.b
+            if isinstance(argument.type, BufferType):
+                kind, value = TENSOR, _tensor(e, argument, argument.type)
+                tensors.append(value)
+            else:
+                kind, value = _boxed(e, argument)
+            box = b.insert(llvm.GEPOp(arguments, [index], ANY, inbounds=True)).results[0]
+            store_fields(e, box, ANY, [b.integer(kind, i32), b.integer(0, i32)])
+            b.store(value, b.field(box, ANY, 2), 8)
         result = slot(e, ANY)
         store_fields(e, result, ANY, [e.b.integer(NONE, i32), e.b.integer(0, i32), e.b.integer(0)])
         status = e.call(
@@ -106,18 +114,6 @@ def lookup_function(e: Emitter, name: str) -> SSAValue:
     found = b.compare("ne", b.make(llvm.PtrToIntOp, (function,), i64), b.integer(0))
     e.fail_unless(found, "ValueError", unknown_packed(name))
     return function
-
-
-def _store_any(e: Emitter, arguments: SSAValue, index: int, argument: SSAValue, tensors: list[SSAValue]) -> None:
-    b = e.b
-    if isinstance(argument.type, BufferType):
-        kind, value = TENSOR, _tensor(e, argument, argument.type)
-        tensors.append(value)
-    else:
-        kind, value = _boxed(e, argument)
-    box = b.insert(llvm.GEPOp(arguments, [index], ANY, inbounds=True)).results[0]
-    store_fields(e, box, ANY, [b.integer(kind, i32), b.integer(0, i32)])
-    b.store(value, b.field(box, ANY, 2), 8)
 
 
 def _boxed(e: Emitter, argument: SSAValue) -> tuple[int, SSAValue]:

@@ -255,7 +255,13 @@ class ArgumentReader:
     def scalar(self, argument: SSAValue, subject: str, type_: Attribute) -> SSAValue:
         """A number of a scalar type; one that does not fit raises `ValueError`."""
         if is_float(type_):
-            return self._float(argument, subject, type_)
+            b = self._b
+            kind = field(b, argument, _TYPE_INDEX, i32)
+            self._errors.require_kind(self._is_one_of(kind, _FLOAT, _INT), subject, "float", kind)
+            number = field(b, argument, _PAYLOAD, f64)
+            integer = b.make(llvm.SIToFPOp, (field(b, argument, _PAYLOAD, i64),), f64)
+            value = b.select(b.compare("eq", kind, b.integer(_FLOAT, i32)), number, integer)
+            return convert_float(b, value, f64, type_)
         b = self._b
         value = self.integer(argument, subject)
         if type_ == i1:
@@ -269,15 +275,6 @@ class ArgumentReader:
         message = f"{subject}: expected a number of {bits} bits, got {{}}"
         self._errors.require(fits, "ValueError", message, [value])
         return b.make(llvm.TruncOp, (value,), target)
-
-    def _float(self, argument: SSAValue, subject: str, type_: Attribute) -> SSAValue:
-        b = self._b
-        kind = field(b, argument, _TYPE_INDEX, i32)
-        self._errors.require_kind(self._is_one_of(kind, _FLOAT, _INT), subject, "float", kind)
-        number = field(b, argument, _PAYLOAD, f64)
-        integer = b.make(llvm.SIToFPOp, (field(b, argument, _PAYLOAD, i64),), f64)
-        value = b.select(b.compare("eq", kind, b.integer(_FLOAT, i32)), number, integer)
-        return convert_float(b, value, f64, type_)
 
     def _is_one_of(self, kind: SSAValue, first: int, second: int) -> SSAValue:
         b = self._b
@@ -459,16 +456,14 @@ class _PackedEntry:
         dims = CheckedDimValues(b, {f"relax$d{source}": self._got(source) for source in range(len(patterns))})
         for check in solution.checks:
             self._check(check, bound_by[check.source], dims, solution)
-        self._check_strides()
-        self._require_no_overflow(dims)
-        b.branch(bound, *[dims(solution.bindings[name]) for name in names])
-
-    def _check_strides(self) -> None:
-        """Unlike extents, strides that bind a symbol may be negative, where kernels rely on what a symbol is."""
+        # Unlike extents, strides that bind a symbol may be negative, where kernels rely on what a symbol
+        # is.
         intervals = dict(self.signature.symbols)
         for source, layout in enumerate(self.layouts, len(self.patterns)):
             subject = f"{self.signature.name}: {self._described(source)}"
             self._check_interval(subject, layout.name, intervals[layout.name], self._got(source))
+        self._require_no_overflow(dims)
+        b.branch(bound, *[dims(solution.bindings[name]) for name in names])
 
     def _check(self, check: Check, pattern: Dim, dims: DimValues, solution: Solution) -> None:
         b, got = self.b, self._got(check.source)

@@ -246,22 +246,18 @@ class TuningDatabase:
             return {}
         try:
             with open_regular(self.path) as file:
-                return _records_of(file.read())
+                data = json.loads(file.read())
+                version = cast("dict[str, object]", data).get("version") if isinstance(data, dict) else None
+                if version != VERSION:
+                    raise ValueError(f"expected version {VERSION}, got {version}")
+                kernels = cast("dict[str, object]", data["kernels"])
+                return {key: Record.from_json(record) for key, record in kernels.items()}
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except OSError as error:
             raise ValueError(f"{self.path} cannot be read: {error.strerror or error}; move it away") from error
         except (KeyError, AttributeError, ValueError, RecursionError) as error:
             raise ValueError(f"{self.path} is no tuning database: {error}; move it away") from error
-
-
-def _records_of(text: bytes) -> dict[str, Record]:
-    data = json.loads(text)
-    version = cast("dict[str, object]", data).get("version") if isinstance(data, dict) else None
-    if version != VERSION:
-        raise ValueError(f"expected version {VERSION}, got {version}")
-    kernels = cast("dict[str, object]", data["kernels"])
-    return {key: Record.from_json(record) for key, record in kernels.items()}
 
 
 def _replace(path: Path, text: str) -> None:

@@ -133,7 +133,14 @@ def _why_invisible(op: Operation, value: SSAValue) -> str:
     home = value.owner if isinstance(value.owner, Block) else value.owner.parent
     if home is None or home.parent is None:
         return "is defined by an op that is in no block"
-    ancestors = _ancestors(op)
+    # `op`, its block, that block's op, and so on.
+    ancestors: set[Operation | Block] = set()
+    current: Operation | None = op
+    while current is not None:
+        ancestors.add(current)
+        if current.parent is not None:
+            ancestors.add(current.parent)
+        current = current.parent_op()
     if home in ancestors:
         isolated = _isolation_between(op, home)
         if isolated is not None:
@@ -146,18 +153,6 @@ def _why_invisible(op: Operation, value: SSAValue) -> str:
     owner = home.parent_op()
     inside = f" inside '{owner.name}'" if owner is not None else ""
     return f"is defined{inside}{_at(value)} and is not visible outside of it"
-
-
-def _ancestors(op: Operation) -> set[Operation | Block]:
-    """`op`, its block, that block's op, and so on."""
-    found: set[Operation | Block] = set()
-    current: Operation | None = op
-    while current is not None:
-        found.add(current)
-        if current.parent is not None:
-            found.add(current.parent)
-        current = current.parent_op()
-    return found
 
 
 def _isolation_between(op: Operation, home: Block) -> Operation | None:
@@ -219,7 +214,20 @@ def block_order(region: Region) -> BlockOrder:
         return BlockOrder((), ())
     if first.next_block is None:
         return BlockOrder(((first, True), (first, False)), ())
-    order = _reverse_postorder(first)
+    postorder: list[Block] = []
+    seen = {first}
+    stack = [(first, iter(_successors(first)))]
+    while stack:
+        block, successors = stack[-1]
+        for successor in successors:
+            if successor not in seen:
+                seen.add(successor)
+                stack.append((successor, iter(_successors(successor))))
+                break
+        else:
+            stack.pop()
+            postorder.append(block)
+    order = postorder[::-1]
     children: dict[Block, list[Block]] = {block: [] for block in order}
     for block, dominator in _immediate_dominators(order).items():
         if block is not first:
@@ -231,23 +239,6 @@ def block_order(region: Region) -> BlockOrder:
 
 def _successors(block: Block) -> tuple[Block, ...]:
     return tuple(block.last_op.successors) if block.last_op is not None else ()
-
-
-def _reverse_postorder(entry: Block) -> list[Block]:
-    postorder: list[Block] = []
-    seen = {entry}
-    stack = [(entry, iter(_successors(entry)))]
-    while stack:
-        block, successors = stack[-1]
-        for successor in successors:
-            if successor not in seen:
-                seen.add(successor)
-                stack.append((successor, iter(_successors(successor))))
-                break
-        else:
-            stack.pop()
-            postorder.append(block)
-    return postorder[::-1]
 
 
 def _immediate_dominators(order: list[Block]) -> dict[Block, Block]:
@@ -355,7 +346,14 @@ class _Checker:
         for where, used in self._symbols_in.attributes(op):
             self._check_symbols(op, where, used, entry_witnesses(op), witnesses(op))
         if op.regions:
-            self._check_regions(op)
+            outer = self._scope
+            if op.has_trait(IsolatedFromAbove):
+                self._scope = _Scope()
+            for region in op.regions:
+                mark = self._scope.mark()
+                self._check_region(op, region)
+                self._scope.cut_back(mark)
+            self._scope = outer
         self._bind(op, witnesses(op))
         for where, used in self._symbols_in.results(op):
             self._check_symbols(op, where, used)
@@ -370,16 +368,6 @@ class _Checker:
                 self.findings.append(unbound_symbol(op, name, where))
                 self._scope.add_symbol(name, None)
 
-    def _check_regions(self, op: Operation) -> None:
-        outer = self._scope
-        if op.has_trait(IsolatedFromAbove):
-            self._scope = _Scope()
-        for region in op.regions:
-            mark = self._scope.mark()
-            self._check_region(op, region)
-            self._scope.cut_back(mark)
-        self._scope = outer
-
     def _check_region(self, op: Operation, region: Region) -> None:
         order = block_order(region)
         marks: list[tuple[int, int]] = []
@@ -390,18 +378,15 @@ class _Checker:
             else:
                 self._scope.cut_back(marks.pop())
         if order.unreachable:
-            self._check_unreachable(op, region, order.unreachable)
-
-    def _check_unreachable(self, op: Operation, region: Region, blocks: Iterable[Block]) -> None:
-        """Everything in the region dominates a block that is never reached."""
-        mark = self._scope.mark()
-        for block in region.blocks:
-            self._scope.add_values(block.args)
-            for inner in block.ops:
-                self._scope.add_values(inner.results)
-        for block in blocks:
-            self._check_block(op, block)
-        self._scope.cut_back(mark)
+            # Everything in the region dominates a block that is never reached.
+            mark = self._scope.mark()
+            for block in region.blocks:
+                self._scope.add_values(block.args)
+                for inner in block.ops:
+                    self._scope.add_values(inner.results)
+            for block in order.unreachable:
+                self._check_block(op, block)
+            self._scope.cut_back(mark)
 
     def _check_block(self, op: Operation, block: Block) -> None:
         self._bind(op, witnesses(block))

@@ -191,7 +191,8 @@ def _body_findings(function: Operation, name: str, stage: Stage, allowed: Sequen
 
     @cache
     def is_legal_type(type_name: str) -> bool:
-        return _is_legal_type(type_name, stage)
+        dialect, dot, _ = type_name.partition(".")
+        return not dot or dialect in stage.types
 
     for op in walked(function):
         if op is not function and not is_legal(op.name):
@@ -209,8 +210,3 @@ def _illegal(op: Operation, stage: str, why: str) -> Finding:
     remover = next(iter(removers), "legalize-ops" if op.name.startswith("relax.") else None)
     hint = f"'{remover}' removes it; run it before" if remover is not None else None
     return Finding.at(op, f"is not legal in stage {stage}, {why}", hint)
-
-
-def _is_legal_type(name: str, stage: Stage) -> bool:
-    dialect, dot, _ = name.partition(".")
-    return not dot or dialect in stage.types

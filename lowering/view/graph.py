@@ -155,7 +155,12 @@ class _Builder:
                         suffix = f" #{number}" if len(op.regions) > 1 else ""
                         cluster.clusters.append(self.region(region, f"{short_name(op)}{suffix}"))
             elif not _passes_on(op):
-                cluster.nodes.append(self._add(op, _label(op), _kind(op)))
+                # The name of an op; of a call also the callee, of a constant its type.
+                callees = [str(each.root_reference.data) for each in _symbols(op)]
+                lines = [short_name(op), *(f"@{name}" for name in callees[:1])]
+                if _kind(op) is Kind.CONSTANT and op.results:
+                    lines = [short_type(op.results[0])]
+                cluster.nodes.append(self._add(op, "\n".join(lines), _kind(op)))
         return cluster
 
     def _add(self, source: Operation | SSAValue, label: str, kind: Kind) -> Node:
@@ -256,15 +261,6 @@ def _kind(op: Operation) -> Kind:
 def short_name(op: Operation) -> str:
     """The name of an op without its dialect."""
     return op.name.partition(".")[2] or op.name
-
-
-def _label(op: Operation) -> str:
-    """The name of an op; of a call also the callee, of a constant its type."""
-    callees = [str(each.root_reference.data) for each in _symbols(op)]
-    lines = [short_name(op), *(f"@{name}" for name in callees[:1])]
-    if _kind(op) is Kind.CONSTANT and op.results:
-        lines = [short_type(op.results[0])]
-    return "\n".join(lines)
 
 
 def _symbols(op: Operation) -> Iterable[SymbolRefAttr]:

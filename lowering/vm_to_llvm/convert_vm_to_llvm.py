@@ -146,7 +146,18 @@ def lower_function(func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> l
     body = state.emit.new_block()
     state.emit.start(body)
     _enter(state)
-    _bind_parameters(state)
+    state.emit.arguments[0].name_hint = "ret"
+    for index, parameter in enumerate(state.plan.order[0].args):
+        if state.by_value:
+            _take_parameter(state, state.emit.offset(state.emit.arguments[1], index * ANY_BYTES), parameter)
+            continue
+        given = state.emit.arguments[1 + index]
+        if is_number(parameter):
+            state.values[parameter] = Number(given)
+            state.name_register(parameter)
+        else:
+            given.name_hint = parameter.name_hint
+            state.values[parameter] = state.object_at(given, parameter, owned=False, is_argument=True)
     for block in state.plan.order:
         if block is not state.plan.order[0]:
             state.emit.start(state.blocks[block])
@@ -197,21 +208,6 @@ def _leave(state: FunctionState) -> None:
     emit.return_(emit.integer(-1, I32))
     emit.start(done)
     emit.return_(emit.integer(0, I32))
-
-
-def _bind_parameters(state: FunctionState) -> None:
-    state.emit.arguments[0].name_hint = "ret"
-    for index, parameter in enumerate(state.plan.order[0].args):
-        if state.by_value:
-            _take_parameter(state, state.emit.offset(state.emit.arguments[1], index * ANY_BYTES), parameter)
-            continue
-        given = state.emit.arguments[1 + index]
-        if is_number(parameter):
-            state.values[parameter] = Number(given)
-            state.name_register(parameter)
-        else:
-            given.name_hint = parameter.name_hint
-            state.values[parameter] = state.object_at(given, parameter, owned=False, is_argument=True)
 
 
 def _take_parameter(state: FunctionState, source: SSAValue, parameter: SSAValue) -> None:

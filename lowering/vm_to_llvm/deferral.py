@@ -37,7 +37,10 @@ def rests_of_calls(func: FuncOp) -> dict[CallClosureOp, Rest]:
     found: dict[CallClosureOp, Rest] = {}
     for op in func.walk():
         if isinstance(op, CallClosureOp) and (following := _checks_and_return(op)) is not None:
-            captured = _captured(op, following)
+            # What is used besides the result, each once.
+            call = op
+            own = {call.result, *(result for op in following for result in op.results)}
+            captured = list(dict.fromkeys(operand for op in following for operand in op.operands if operand not in own))
             if all(map(is_number, captured)):
                 check = _check_function(f"{func.sym_name.data}.result{len(found)}", func, op, following, captured)
                 found[op] = Rest(check, captured)
@@ -58,12 +61,6 @@ def _checks_and_return(call: CallClosureOp) -> list[Operation] | None:
             same.add(op.results[0])
         op = op.next_op
     return [*following, op] if op is not None and op.value in same else None
-
-
-def _captured(call: CallClosureOp, following: Sequence[Operation]) -> list[SSAValue]:
-    """What is used besides the result, each once."""
-    own = {call.result, *(result for op in following for result in op.results)}
-    return list(dict.fromkeys(operand for op in following for operand in op.operands if operand not in own))
 
 
 def _check_function(

@@ -48,7 +48,12 @@ def library_code(executable: ExecutableContents) -> LibraryCode:
     `ValueError` for an executable of other machines: the linker is of this one. `CodegenError` if LLVM does not know
     the target of the objects.
     """
-    _require_own_machine(executable)
+    own = Target.host()
+    names = dict.fromkeys(item.target for item in executable.native)
+    if other := [name for name in names if name.partition("-")[0] not in (own.arch, name)]:
+        raise ValueError(
+            f'the code is for "{other[0]}", a library is for this machine ({own.arch}): build it with target=host'
+        )
     variants = [_variant(target, objects) for target, objects in objects_by_target(executable).items()]
     called = set(json.loads(executable.metadata.notes.get(PACKED_NOTE, "[]")))
     sources = {"builtins.c": builtins_source()} if called & LIBRARY_BUILTINS else {}
@@ -84,15 +89,6 @@ def _variant(name: str, objects: Sequence[bytes]) -> _Variant:
     support = [compile_cached("support", text, target or Target.host(), options) for text in texts]
     features = frozenset[str]() if target is None else code_features(target) or frozenset[str]()
     return _Variant(name, target, [*objects, *support], features)
-
-
-def _require_own_machine(executable: ExecutableContents) -> None:
-    own = Target.host()
-    names = dict.fromkeys(item.target for item in executable.native)
-    if other := [name for name in names if name.partition("-")[0] not in (own.arch, name)]:
-        raise ValueError(
-            f'the code is for "{other[0]}", a library is for this machine ({own.arch}): build it with target=host'
-        )
 
 
 def _checked(objects: Sequence[bytes], functions: Sequence[str], variants: Sequence[_Variant]) -> list[bytes]:

@@ -92,7 +92,12 @@ class _Wrapper:
     def __init__(self, function: PrimFuncOp) -> None:
         self.function = function
         self.name = function.sym_name.data
-        self.parameters = _parameter_names(function)
+        # Distinct names of the symbols and parameters, in order.
+        params = [param.name_hint or f"arg{index}" for index, param in enumerate(function.params)]
+        names = [*function.symbol_names, *params]
+        self.parameters = (
+            names if len(set(names)) == len(names) else [f"{name}_{index}" for index, name in enumerate(names)]
+        )
         self.wrapper = FuncOp(self.name, ([OBJECT] * len(self.parameters), []), arg_names=self.parameters)
         self.sizes = Sizes(self.emit)
 
@@ -133,13 +138,6 @@ class _Wrapper:
             same = self.sizes.apply("eq", expected, got)
             message = messages.wrong_value(messages.describe_dimension(subject, axis), str(dim))
             self.emit(AssertOp(same, message, [expected, got]))
-
-
-def _parameter_names(function: PrimFuncOp) -> list[str]:
-    """Distinct names of the symbols and parameters, in order."""
-    params = [param.name_hint or f"arg{index}" for index, param in enumerate(function.params)]
-    names = [*function.symbol_names, *params]
-    return names if len(set(names)) == len(names) else [f"{name}_{index}" for index, name in enumerate(names)]
 
 
 def _check(argument: SSAValue, kind: Attribute, subject: str) -> Operation:

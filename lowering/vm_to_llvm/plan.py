@@ -58,13 +58,36 @@ def plan_function(func: FuncOp) -> FunctionPlan:
 
     Raises `InvalidModule` with every op that lets a tensor out of its storage, or a storage out of its function.
     """
-    order = _reverse_postorder(func)
+    # Every block that the entry reaches, each after its dominators.
+    entry = func.body.blocks[0]
+    seen, finished = {entry}, list[Block]()
+    stack = [(entry, iter(_successors(entry)))]
+    while stack:
+        block, successors = stack[-1]
+        following = next((successor for successor in successors if successor not in seen), None)
+        if following is None:
+            finished.append(block)
+            stack.pop()
+        else:
+            seen.add(following)
+            stack.append((following, iter(_successors(following))))
+    order = finished[::-1]
     plan = FunctionPlan(order, _cyclic_blocks(order))
-    in_storage = _tensors_in_storages(order)
+    # Tensors in storages and all views of them.
+    in_storage: set[SSAValue] = set()
+    for block in order:
+        for op in block.ops:
+            if isinstance(op, AllocTensorOp) or (isinstance(op, ViewOp) and op.tensor in in_storage):
+                in_storage.add(op.results[0])
     refuse(_escapes(order, in_storage))
     plan.unboxed |= in_storage
     _plan_views(plan)
-    plan.borrowed |= _borrowed_objects(order)
+    found: set[SSAValue] = set(order[0].args)
+    for block in order:
+        for op in block.ops:
+            if isinstance(op, ConstantOp) or (isinstance(op, CheckOp) and op.value in found):
+                found.update(op.results)
+    plan.borrowed |= found
     plan.kept += _kept_objects(plan)
     return plan
 
@@ -85,23 +108,6 @@ def branch_edges(op: Operation | None) -> Iterator[tuple[Block, Sequence[SSAValu
 
 def _successors(block: Block) -> list[Block]:
     return [target for target, _ in branch_edges(block.last_op)]
-
-
-def _reverse_postorder(func: FuncOp) -> list[Block]:
-    """Every block that the entry reaches, each after its dominators."""
-    entry = func.body.blocks[0]
-    seen, finished = {entry}, list[Block]()
-    stack = [(entry, iter(_successors(entry)))]
-    while stack:
-        block, successors = stack[-1]
-        following = next((successor for successor in successors if successor not in seen), None)
-        if following is None:
-            finished.append(block)
-            stack.pop()
-        else:
-            seen.add(following)
-            stack.append((following, iter(_successors(following))))
-    return finished[::-1]
 
 
 def _cyclic_blocks(order: Sequence[Block]) -> set[Block]:
@@ -127,16 +133,6 @@ def _loop(header: Block, latch: Block, predecessors: dict[Block, list[Block]]) -
         new = [source for source in predecessors[block] if source not in found] if block is not header else []
         found.update(new)
         pending += new
-    return found
-
-
-def _tensors_in_storages(order: Iterable[Block]) -> set[SSAValue]:
-    """Tensors in storages and all views of them."""
-    found: set[SSAValue] = set()
-    for block in order:
-        for op in block.ops:
-            if isinstance(op, AllocTensorOp) or (isinstance(op, ViewOp) and op.tensor in found):
-                found.add(op.results[0])
     return found
 
 
@@ -171,15 +167,6 @@ def _plan_views(plan: FunctionPlan) -> None:
             if all(is_local(use.operation) for use in op.result.uses):
                 plan.unboxed.add(op.result)
                 plan.pinned.add(op.tensor)
-
-
-def _borrowed_objects(order: Sequence[Block]) -> set[SSAValue]:
-    found: set[SSAValue] = set(order[0].args)
-    for block in order:
-        for op in block.ops:
-            if isinstance(op, ConstantOp) or (isinstance(op, CheckOp) and op.value in found):
-                found.update(op.results)
-    return found
 
 
 def _kept_objects(plan: FunctionPlan) -> Iterator[SSAValue]:

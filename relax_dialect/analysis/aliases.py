@@ -129,7 +129,11 @@ def derived(use: Use) -> Sequence[SSAValue]:
         case LoopOp():
             return [*op.res, *_carried(op)]
         case OutputOp() | YieldOp():
-            return _ends(op, use.index)
+            # What the value with which a region ends becomes.
+            parent = op.parent_op()
+            if isinstance(parent, LoopOp):
+                return [*parent.res, *_carried(parent)]
+            return parent.results[use.index : use.index + 1] if parent is not None else ()
         case ReturnOp():
             parent = op.parent_op()
             return parent.results if isinstance(parent, ClosureOp) else ()
@@ -139,14 +143,6 @@ def derived(use: Use) -> Sequence[SSAValue]:
             return ()
         case _:
             return op.results
-
-
-def _ends(end: OutputOp | YieldOp, index: int) -> Sequence[SSAValue]:
-    """What the value with which a region ends becomes."""
-    parent = end.parent_op()
-    if isinstance(parent, LoopOp):
-        return [*parent.res, *_carried(parent)]
-    return parent.results[index : index + 1] if parent is not None else ()
 
 
 def _carried(loop: LoopOp) -> Iterator[BlockArgument]:
@@ -299,14 +295,11 @@ class Summaries:
         while before != self._known:
             before = dict(self._known)
             for func, index in before:
-                self._known[func, index] = self._look(func, index)
+                found = {access for _, access in _accesses([(func.params[index], None)], self)}
+                if Access.RETURN in found:
+                    found.add(Access.PASS)
+                self._known[func, index] = next((access for access in _MOST_FIRST if access in found), Access.READ)
         self._is_settling = False
-
-    def _look(self, func: FuncOp, index: int) -> Access:
-        found = {access for _, access in _accesses([(func.params[index], None)], self)}
-        if Access.RETURN in found:
-            found.add(Access.PASS)
-        return next((access for access in _MOST_FIRST if access in found), Access.READ)
 
 
 _MOST_FIRST = (Access.KEEP, Access.WRITE, Access.PASS)

@@ -135,33 +135,25 @@ def _plan_axis(plan: _Plan, tensor: TypedValue, axis: int, item: Any) -> _Kind:
     if isinstance(item, slice):
         cut = cast("slice[Any, Any, Any]", item)
         if cut != slice(None):
-            plan.slices[axis] = _slice(cut, length)
+            stride = 1 if cut.step is None else cut.step
+            if not isinstance(stride, int):
+                raise TypeError("expected an integer as the stride of a slice")
+            end = constant(END) if length is None else length
+            first, last = (constant(0), end) if stride > 0 else (constant(-1), constant(-END))
+            begin = first if cut.start is None else _index(cut.start)
+            plan.slices[axis] = begin, last if cut.stop is None else _index(cut.stop), stride
         return _Kind.KEPT
     if (positions := _as_indices(tensor.builder, item, axis, length)) is not None:
         plan.gathered[axis] = positions
         return _Kind.PLACED
     position = _index(item)
-    _require_inside(position, axis, length)
-    plan.slices[axis] = (position, constant(END) if position.constant_value == -1 else position + 1, 1)
-    plan.dropped.append(axis)
-    return _Kind.PLACED
-
-
-def _require_inside(position: Dim, axis: int, length: Dim | None) -> None:
-    """`IndexError` for a position that is provably outside of its axis."""
+    # `IndexError` for a position that is provably outside of its axis.
     index, size = position.constant_value, None if length is None else length.constant_value
     if index is not None and size is not None and not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
-
-
-def _slice(item: slice[Any, Any, Any], length: Dim | None) -> tuple[Dim, Dim, int]:
-    stride = 1 if item.step is None else item.step
-    if not isinstance(stride, int):
-        raise TypeError("expected an integer as the stride of a slice")
-    end = constant(END) if length is None else length
-    first, last = (constant(0), end) if stride > 0 else (constant(-1), constant(-END))
-    begin = first if item.start is None else _index(item.start)
-    return begin, last if item.stop is None else _index(item.stop), stride
+    plan.slices[axis] = (position, constant(END) if position.constant_value == -1 else position + 1, 1)
+    plan.dropped.append(axis)
+    return _Kind.PLACED
 
 
 def _index(item: IndexLike) -> Dim:

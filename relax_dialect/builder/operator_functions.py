@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, cast
 
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import IRDLOperation, OpDef, OperandDef, RangeLengthConstraint, RangeOf, VariadicDef
+from xdsl.irdl import IRDLOperation, OpDef, RangeLengthConstraint, RangeOf, VariadicDef
 
 from relax_dialect.builder.emitter import BuilderError, Emitter, as_dtype
 from relax_dialect.builder.expr import Expr
@@ -67,7 +67,11 @@ def parameters_of(cls: type[IRDLOperation]) -> tuple[Parameter, ...]:
 def _parameter(source: inspect.Parameter, definition: OpDef) -> Parameter:
     operand = dict(definition.operands).get(source.name)
     if operand is not None:
-        return Parameter(source, _kind(operand), isinstance(operand, VariadicDef))
+        constraint = operand.constr
+        if isinstance(constraint, RangeLengthConstraint):
+            constraint = constraint.constraint
+        bases = constraint.constr.get_bases() if isinstance(constraint, RangeOf) else None
+        return Parameter(source, _KINDS.get(frozenset(bases or ()), Kind.VALUE), isinstance(operand, VariadicDef))
     is_dtype = source.annotation in ("Attribute", "Attribute | None")
     return Parameter(source, Kind.DTYPE if is_dtype else Kind.DATA, False)
 
@@ -78,14 +82,6 @@ _KINDS: dict[frozenset[type[Attribute]], Kind] = {
     frozenset({PrimType}): Kind.PRIM,
     frozenset({TensorType, PrimType}): Kind.SCALAR,
 }
-
-
-def _kind(operand: OperandDef) -> Kind:
-    constraint = operand.constr
-    if isinstance(constraint, RangeLengthConstraint):
-        constraint = constraint.constraint
-    bases = constraint.constr.get_bases() if isinstance(constraint, RangeOf) else None
-    return _KINDS.get(frozenset(bases or ()), Kind.VALUE)
 
 
 def has_one_result(cls: type[IRDLOperation]) -> bool:

@@ -119,25 +119,27 @@ def emit_te(
     """Emits a call of the PrimFunc that `function` describes; see `BlockBuilder.emit_te`."""
     flat = [_fields(builder, argument) for argument in arguments]
     kernel = KernelArguments(builder, [*flat, *keywords.values()])
-    names = _parameter_names(function, len(flat))
+    # Names for the parameters of a kernel: those of the function, as far as it has them.
+    count = len(flat)
+    own = [
+        name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    names = [own[index] if index < len(own) else f"A{index}" for index in range(count)]
     positional = [kernel.convert(argument, each) for argument, each in zip(flat, names, strict=True)]
     named = {key: kernel.convert(argument, key) for key, argument in keywords.items()}
     outputs = function(*positional, **named)
-    tensors = _outputs(outputs)
+    # The tensors that a function gave.
+    given = cast("Sequence[object]", outputs) if isinstance(outputs, list | tuple) else [outputs]
+    tensors = [each for each in given if isinstance(each, te.Tensor)]
+    if not tensors or len(tensors) != len(given):
+        raise BuilderError(f"emit_te: expected the function to give a te.Tensor or several, got {outputs!r}")
     func = te.create_prim_func([*kernel.parameters, *tensors], name or _name(function))
     out = [TensorType([kernel.symbols.outside(dim) for dim in each.shape], each.dtype) for each in tensors]
     tir_vars = [kernel.symbols.outside(symbol(each)) for each in explicit_symbols(func)]
     results = builder.call_tir(func, builder.exprs(kernel.values), list(out), tir_vars=tir_vars)
     return results[0] if isinstance(outputs, te.Tensor) else results
-
-
-def _outputs(outputs: object) -> list[te.Tensor]:
-    """The tensors that a function gave."""
-    given = cast("Sequence[object]", outputs) if isinstance(outputs, list | tuple) else [outputs]
-    tensors = [each for each in given if isinstance(each, te.Tensor)]
-    if not tensors or len(tensors) != len(given):
-        raise BuilderError(f"emit_te: expected the function to give a te.Tensor or several, got {outputs!r}")
-    return tensors
 
 
 def _fields(builder: CallEmitter, argument: Any) -> Any:
@@ -164,13 +166,3 @@ def _dims(value: SSAValue) -> tuple[Dim, ...]:
 def _name(function: Callable[..., Any]) -> str:
     name = getattr(function, "__name__", "")
     return name if name.isidentifier() else "te"
-
-
-def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
-    """Names for the parameters of a kernel: those of the function, as far as it has them."""
-    own = [
-        name
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    return [own[index] if index < len(own) else f"A{index}" for index in range(count)]

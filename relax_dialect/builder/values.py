@@ -122,7 +122,13 @@ def as_tensor(builder: Emitter, operand: Operand, dtype: Attribute | None) -> SS
     if isinstance(operand, TypedValue | SSAValue | Operation):
         return as_value(builder, operand)
     if isinstance(operand, int | float):
-        return constant(builder, operand, _dtype_of_number(operand, dtype)).result
+        # The dtype of a number beside a tensor of `dtype`; `TypeError` where the number would change.
+        number = operand
+        if dtype is None:
+            raise TypeError(f"the number {number} needs a dtype, as the other side's is not known: use bb.const")
+        if isinstance(number, bool) != is_bool(dtype) or not _is_in(number, dtype):
+            raise TypeError(f"the number {number} is no {dtype}; convert one side with astype")
+        return constant(builder, operand, dtype).result
     return constant(builder, operand).result
 
 
@@ -183,15 +189,6 @@ def elements(data: Any, dtype: Attribute | None = None, name: str | None = None)
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, int)
-
-
-def _dtype_of_number(number: float, dtype: Attribute | None) -> Attribute:
-    """The dtype of a number beside a tensor of `dtype`; `TypeError` where the number would change."""
-    if dtype is None:
-        raise TypeError(f"the number {number} needs a dtype, as the other side's is not known: use bb.const")
-    if isinstance(number, bool) != is_bool(dtype) or not _is_in(number, dtype):
-        raise TypeError(f"the number {number} is no {dtype}; convert one side with astype")
-    return dtype
 
 
 def _is_in(number: float, dtype: Attribute) -> bool:

@@ -116,7 +116,22 @@ def resize1d(dims: DimValues, op: Resize1dOp, x: Array) -> list[Array]:
     if op.method.data == "nearest_neighbor":
         result = _at(x, axis, ROUND[op.rounding.data](positions.astype(np.float32).astype(np.float64)))
     else:
-        result = _weighed(op, x, axis, positions, count)
+        data = wide(x) if x.dtype.kind not in "iub" else x.astype(np.float32)
+        squeeze = 1.0
+        if op.antialias is not None and count:
+            squeeze = min(op.scale.value.data if op.scale is not None else count / x.shape[axis], 1.0)
+        reach = 1 if op.method.data == "linear" else 2
+        taps = 2 * math.ceil(reach / squeeze)
+        first = np.floor(positions) - taps // 2 + 1
+        weights = [_weight(op, (first + tap - positions) * squeeze) for tap in range(taps)]
+        if op.exclude_outside is not None:
+            inside = [(first + tap >= 0) & (first + tap < x.shape[axis]) for tap in range(taps)]
+            weights = [np.where(*pair, 0) for pair in zip(inside, weights, strict=True)]
+        if op.exclude_outside is not None or op.antialias is not None:
+            weights = [weight / sum(weights) for weight in weights]
+        shape = _along(axis, x.ndim)
+        parts = [_at(data, axis, first + tap) * w.astype(data.dtype).reshape(shape) for tap, w in enumerate(weights)]
+        result = sum(parts[1:], parts[0])
     if op.coordinates.data == "tf_crop_and_resize":
         beyond = ((positions < 0) | (positions > length - 1)).reshape(_along(axis, x.ndim))
         result = np.where(beyond, np.asarray(op.extrapolation_value.value.data, result.dtype), result)
@@ -148,25 +163,6 @@ def axis_positions(op: Resize1dOp, length: int, count: int) -> Array:
             return positions * 0 + 0.5 * (start + end) * (length - 1)
         case _:
             return (positions + 0.5) / scale - 0.5
-
-
-def _weighed(op: Resize1dOp, x: Array, axis: int, positions: Array, count: int) -> Array:
-    data = wide(x) if x.dtype.kind not in "iub" else x.astype(np.float32)
-    squeeze = 1.0
-    if op.antialias is not None and count:
-        squeeze = min(op.scale.value.data if op.scale is not None else count / x.shape[axis], 1.0)
-    reach = 1 if op.method.data == "linear" else 2
-    taps = 2 * math.ceil(reach / squeeze)
-    first = np.floor(positions) - taps // 2 + 1
-    weights = [_weight(op, (first + tap - positions) * squeeze) for tap in range(taps)]
-    if op.exclude_outside is not None:
-        inside = [(first + tap >= 0) & (first + tap < x.shape[axis]) for tap in range(taps)]
-        weights = [np.where(*pair, 0) for pair in zip(inside, weights, strict=True)]
-    if op.exclude_outside is not None or op.antialias is not None:
-        weights = [weight / sum(weights) for weight in weights]
-    shape = _along(axis, x.ndim)
-    parts = [_at(data, axis, first + tap) * w.astype(data.dtype).reshape(shape) for tap, w in enumerate(weights)]
-    return sum(parts[1:], parts[0])
 
 
 def _weight(op: Resize1dOp, distance: Array) -> Array:

@@ -193,7 +193,16 @@ def _computed(frame: Frame, op: InfersResultTypes, compute: ComputeAll, *leading
         with np.errstate(all="ignore"):
             operands = frame.get_all(op.operands)
             if any(is_tensor(value) and has_narrow_integers(value) for value in operands):
-                return _narrowed(op, compute(*leading, *map(_widened, operands)))
+                # Results that were computed with 8 bits for the narrow integers that the types say: the lowest
+                # bits.
+                values = compute(*leading, *map(_widened, operands))
+                types = [value.dtype if isinstance(value, TensorType) else None for value in op.result_types]
+                return [
+                    value.astype(numpy_dtype(kind))
+                    if kind is not None and is_narrow(kind) and is_tensor(value)
+                    else value
+                    for kind, value in zip(types, values, strict=True)
+                ]
             return compute(*leading, *operands)
     except ValueError as error:
         for info in as_struct_infos(op.result_types):
@@ -207,15 +216,6 @@ def _computed(frame: Frame, op: InfersResultTypes, compute: ComputeAll, *leading
 def _widened(value: Value) -> Value:
     """Integers below 8 bits, for which NumPy has few functions, as integers of 8."""
     return value.astype(value.dtype.name[:-1] + "8") if is_tensor(value) and has_narrow_integers(value) else value
-
-
-def _narrowed(op: InfersResultTypes, values: Sequence[Value]) -> Sequence[Value]:
-    """Results that were computed with 8 bits for the narrow integers that the types say: the lowest bits."""
-    types = [value.dtype if isinstance(value, TensorType) else None for value in op.result_types]
-    return [
-        value.astype(numpy_dtype(kind)) if kind is not None and is_narrow(kind) and is_tensor(value) else value
-        for kind, value in zip(types, values, strict=True)
-    ]
 
 
 def has_narrow_integers(array: Array) -> bool:

@@ -50,7 +50,14 @@ def layout_transform(op: LayoutTransformOp, x: Array) -> Array:
 def relaid(x: Array, source: BlockedLayout, target: BlockedLayout) -> Array:
     """A tensor in another layout of the same dimensions."""
     capitals = [letter for letter, _ in target if letter.isupper()]
-    return _cut(_joined(x, source, capitals), capitals, target)
+    letters = [letter for letter, _ in source]
+    order = [
+        at for c in capitals for at in (letters.index(c), *([letters.index(c.lower())] if c.lower() in letters else []))
+    ]
+    sizes = [
+        x.shape[letters.index(c)] * (x.shape[letters.index(c.lower())] if c.lower() in letters else 1) for c in capitals
+    ]
+    return _cut(x.transpose(order).reshape(sizes), capitals, target)
 
 
 def relaid_shape(shape: Sequence[int], source: BlockedLayout, target: BlockedLayout) -> tuple[int, ...]:
@@ -65,17 +72,6 @@ def relaid_shape(shape: Sequence[int], source: BlockedLayout, target: BlockedLay
         blocks[letter] if letter.islower() else -(-length(letter) // blocks.get(letter.lower(), 1))
         for letter, _ in target
     )
-
-
-def _joined(x: Array, layout: BlockedLayout, capitals: Sequence[str]) -> Array:
-    letters = [letter for letter, _ in layout]
-    order = [
-        at for c in capitals for at in (letters.index(c), *([letters.index(c.lower())] if c.lower() in letters else []))
-    ]
-    sizes = [
-        x.shape[letters.index(c)] * (x.shape[letters.index(c.lower())] if c.lower() in letters else 1) for c in capitals
-    ]
-    return x.transpose(order).reshape(sizes)
 
 
 def _cut(x: Array, capitals: Sequence[str], layout: BlockedLayout) -> Array:

@@ -54,7 +54,11 @@ class _Run:
         meeting.brought[rank] = (what, value)
         if len(meeting.brought) == len(members):
             del self.meetings[tuple(members)]  # the group's next exchange is another one
-            self._compare(meeting)
+            first, *others = meeting.members
+            for other in others:
+                ours, theirs = meeting.brought[first][0], meeting.brought[other][0]
+                if ours != theirs:
+                    self.fail(WorkerError(f"workers disagree: rank {first} is at {ours}, rank {other} at {theirs}"))
             for member in members:
                 self.waiting.pop(member, None)
             self.condition.notify_all()
@@ -94,13 +98,6 @@ class _Run:
         if self.failure is not None:
             raise self.failure
         return value
-
-    def _compare(self, meeting: _Meeting) -> None:
-        first, *others = meeting.members
-        for other in others:
-            ours, theirs = meeting.brought[first][0], meeting.brought[other][0]
-            if ours != theirs:
-                self.fail(WorkerError(f"workers disagree: rank {first} is at {ours}, rank {other} at {theirs}"))
 
     def _find_deadlock(self) -> None:
         if self.waiting and len(self.waiting) + self.ended == self.count:

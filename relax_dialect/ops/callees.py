@@ -225,7 +225,11 @@ def callee_type(parser: Parser, name: str, position: int) -> FuncType | None:
     A function that does not say its result is read for it. A parse error at `position`, where the name stands, if it
     calls itself without saying its result.
     """
-    table = _table(parser)
+    source = parser.lexer.input
+    table = _tables.get(id(source))
+    if table is None:
+        table = _tables[id(source)] = _Table(_functions(parser))
+        finalize(source, _tables.pop, id(source), None)
     if name not in table.types:
         if name not in table.functions:
             return None
@@ -234,15 +238,6 @@ def callee_type(parser: Parser, name: str, position: int) -> FuncType | None:
             parser.raise_error(f"@{name} calls itself, so expected its result type", position, end)
         _read_after_callees(parser, table, name)
     return table.types[name]
-
-
-def _table(parser: Parser) -> _Table:
-    source = parser.lexer.input
-    table = _tables.get(id(source))
-    if table is None:
-        table = _tables[id(source)] = _Table(_functions(parser))
-        finalize(source, _tables.pop, id(source), None)
-    return table
 
 
 def _functions(parser: Parser) -> dict[str, _Function]:

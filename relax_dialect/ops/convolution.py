@@ -426,11 +426,9 @@ class Col2ImOp(Operator):
         inference.require_divisible(channels, positions.constant_term, f"channels in multiples of {positions}")  # C3
         dims = (None,) * len(window) if size.dims is None else size.dims
         counts = [windows.count(axis, dim, constant(window[axis])) for axis, dim in enumerate(dims)]
-        inference.require_equal(columns, _product(counts), "a column for each window")  # C3
+        known = [dim for dim in counts if dim is not None]
+        inference.require_equal(
+            columns, (product(known) if len(known) == len(counts) else None), "a column for each window"
+        )  # C3
         left = None if channels is None else floordiv(channels, positions.constant_term)
         return (inference.tensor(0).with_shape((batch, left, *dims)),)
-
-
-def _product(dims: Sequence[Dim | None]) -> Dim | None:
-    known = [dim for dim in dims if dim is not None]
-    return product(known) if len(known) == len(dims) else None

@@ -213,7 +213,9 @@ def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute
             found[_AXES] = _parse_axis(parser, op, start)
         elif name == _AXES and field is _FIELDS[DenseArrayBase]:
             names = [each for each in names if each != _AXIS]
-            found[name] = _parse_axes(parser)
+            # Parses `1` or `[0, 1]`.
+            number = parser.parse_optional_integer(allow_boolean=False)
+            found[name] = _parse_numbers(parser) if number is None else integers([number])
         else:
             found[name] = UnitAttr() if field is None else field.parse(parser)
         start = parser.pos
@@ -237,12 +239,6 @@ def _parse_axis(parser: Parser, op: type[IRDLOperation], start: int) -> Attribut
         start = parser.lexer.input.content.index(_AXIS, start)
         parser.raise_error(f"'{op.name}' op attribute {_AXIS} {_unknown(op)}", start, start + len(_AXIS))
     return integers([number])
-
-
-def _parse_axes(parser: Parser) -> Attribute:
-    """Parses `1` or `[0, 1]`."""
-    number = parser.parse_optional_integer(allow_boolean=False)
-    return _parse_numbers(parser) if number is None else integers([number])
 
 
 _WORD = re.compile(r"[A-Za-z_][\w.$]*")

@@ -200,19 +200,16 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
         shown = print_signature(printer, self.function_type, self.body.block)
         if self.force_pure is not None:
             printer.print_string(" force_pure")
-        printer.print_op_attributes(self._names_to_print(shown) | self.attributes, print_keyword=True)
-        printer.print_string(" ")
-        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
-
-    def _names_to_print(self, shown: Sequence[str]) -> dict[str, Attribute]:
-        """The names that the text does not have already, where parameters are called `shown`."""
+        # The names that the text does not have already, where parameters are called `shown`.
         named = {key: value for key, value in self.properties.items() if key in _NAMES}
         names = self.param_names
         if names == names_as_written(shown, names_of(self.params, self.witnesses)):
             named.pop("arg_names", None)
         elif self.arg_names is None:
             named = {"arg_names": ArrayAttr([StringAttr(name) for name in names]), **named}
-        return named
+        printer.print_op_attributes(named | self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def verify_(self) -> None:
         Violations.check(self._violations())

@@ -8,7 +8,6 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Operation
 
 from relax_dialect.ops import binary as b
@@ -221,7 +220,7 @@ def reduction(op: ReductionOp, x: Elements | None) -> Elements | None:
     if x is None or op.result.type.known_dims is None:
         return None
     identity, combine = COMBINE[type(op)]
-    axes = range(x.ndim) if op.axes is None else _axes(op.axes, x.ndim)
+    axes = range(x.ndim) if op.axes is None else [axis % x.ndim for axis in op.axes.get_values()]
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     count, length = (math.prod(x.shape[axis] for axis in group) for group in (kept, axes))
     rows = x.transpose([*kept, *axes]).reshape(count, length)
@@ -236,10 +235,6 @@ def reduction(op: ReductionOp, x: Elements | None) -> Elements | None:
 
     shape = static_shape(op.result.type)
     return None if shape is None else array_of([combined(row) for row in rows.tolist()]).reshape(shape)
-
-
-def _axes(axes: DenseArrayBase[Any], rank: int) -> list[int]:
-    return [axis % rank for axis in axes.get_values()]
 
 
 @evaluates(TakeOp)

@@ -58,30 +58,26 @@ def meet(left: StructInfo, right: StructInfo, prover: Prover | None = None) -> S
         return right
     prover = prover or Prover()
     try:
-        return _meet(left, right, prover)
+        if isinstance(left, TensorType) and isinstance(right, TensorType):
+            shape = _meet_shapes(left.dims, right.dims, prover)
+            sharding = _meet_shardings(left.sharding, right.sharding, prover)
+            return TensorType(shape, _both(left.dtype, right.dtype), _both(left.device, right.device), sharding)
+        if isinstance(left, ShapeType) and isinstance(right, ShapeType):
+            return ShapeType(_meet_shapes(left.dims, right.dims, prover))
+        if isinstance(left, PrimType) and isinstance(right, PrimType) and left.dtype == right.dtype:
+            return PrimType(left.dtype, _meet_dims(left.value, right.value, prover))
+        if isinstance(left, TupleType) and isinstance(right, TupleType) and len(left.fields) == len(right.fields):
+            fields = [meet(*pair, prover) for pair in zip(left.fields, right.fields, strict=True)]
+            met = [field for field in fields if field is not None]
+            if len(met) == len(fields):
+                return TupleType(met)
+        raise _Contradiction
     except _Contradiction:
         return None
 
 
 class _Contradiction(Exception):
     """Two facts are not provably the same."""
-
-
-def _meet(left: StructInfo, right: StructInfo, prover: Prover) -> StructInfo:
-    if isinstance(left, TensorType) and isinstance(right, TensorType):
-        shape = _meet_shapes(left.dims, right.dims, prover)
-        sharding = _meet_shardings(left.sharding, right.sharding, prover)
-        return TensorType(shape, _both(left.dtype, right.dtype), _both(left.device, right.device), sharding)
-    if isinstance(left, ShapeType) and isinstance(right, ShapeType):
-        return ShapeType(_meet_shapes(left.dims, right.dims, prover))
-    if isinstance(left, PrimType) and isinstance(right, PrimType) and left.dtype == right.dtype:
-        return PrimType(left.dtype, _meet_dims(left.value, right.value, prover))
-    if isinstance(left, TupleType) and isinstance(right, TupleType) and len(left.fields) == len(right.fields):
-        fields = [meet(*pair, prover) for pair in zip(left.fields, right.fields, strict=True)]
-        met = [field for field in fields if field is not None]
-        if len(met) == len(fields):
-            return TupleType(met)
-    raise _Contradiction
 
 
 def _agreed(left: T | None, right: T | None) -> T | None:

@@ -67,19 +67,16 @@ class Dependence:
 
     def _sources(self, value: SSAValue) -> Iterable[SSAValue]:
         if isinstance(value, BlockArgument):
-            return self._sources_of_argument(value)
+            loop, block = loop_of(value), block_of(value)
+            if loop is not None:
+                return loop.operands
+            return (block.bindings[value.index],) if block is not None and self._through_bindings else ()
         op = value.owner
         if not isinstance(op, Operation):
             return ()
         if isinstance(op, LoadOp):
             return self._loads(op)
         return op.operands if not op.regions else _operands_from_outside(op)
-
-    def _sources_of_argument(self, argument: BlockArgument) -> Iterable[SSAValue]:
-        loop, block = loop_of(argument), block_of(argument)
-        if loop is not None:
-            return loop.operands
-        return (block.bindings[argument.index],) if block is not None and self._through_bindings else ()
 
 
 def _operands_from_outside(op: Operation) -> Iterator[SSAValue]:

@@ -87,7 +87,11 @@ class DimEvaluator:
         elif isinstance(owner, DimOp):
             found = owner.dim
         elif isinstance(owner, arith.ConstantOp):
-            found = _constant(owner)
+            found = (
+                constant(owner.value.value.data)
+                if isinstance(owner.value, IntegerAttr) and _is_wide(owner.result.type)
+                else None
+            )
         elif inputs and isinstance(owner, Operation):
             operands = [dim for dim in inputs if dim is not None]
             if len(operands) == len(inputs):
@@ -171,10 +175,6 @@ def _symbol_of(argument: BlockArgument) -> Dim | None:
     if not isinstance(func, PrimFuncOp) or argument.index >= len(func.symbols):
         return None
     return symbol(func.symbols.data[argument.index].symbol.data)
-
-
-def _constant(op: arith.ConstantOp) -> Dim | None:
-    return constant(op.value.value.data) if isinstance(op.value, IntegerAttr) and _is_wide(op.result.type) else None
 
 
 @dataclass(frozen=True)

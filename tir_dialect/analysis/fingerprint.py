@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, LocationAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from tir_dialect.attributes import DimAttr, SymbolAttr
@@ -45,20 +45,17 @@ class Fingerprint:
             numbers[result] = len(numbers)
             parts.append(f":{self._text(result.type)}")
         for region in op.regions:
-            self._region(region, numbers, parts)
+            parts.append("(\n")
+            for block in region.blocks:
+                parts.append(f"^{numbers.setdefault(block, len(numbers))}")
+                for argument in block.args:
+                    numbers[argument] = len(numbers)
+                    parts.append(f":{self._text(argument.type)}")
+                parts.append("\n")
+                for inner in block.ops:
+                    self._op(inner, frozenset(), numbers, parts)
+            parts.append(")")
         parts.append("\n")
-
-    def _region(self, region: Region, numbers: Numbers, parts: list[str]) -> None:
-        parts.append("(\n")
-        for block in region.blocks:
-            parts.append(f"^{numbers.setdefault(block, len(numbers))}")
-            for argument in block.args:
-                numbers[argument] = len(numbers)
-                parts.append(f":{self._text(argument.type)}")
-            parts.append("\n")
-            for inner in block.ops:
-                self._op(inner, frozenset(), numbers, parts)
-        parts.append(")")
 
     def _dictionary(
         self, mark: str, attributes: Mapping[str, Attribute], without: frozenset[str], parts: list[str]

@@ -96,7 +96,8 @@ class _Iterations:
 
     def racing_store(self) -> StoreOp | None:
         """A store to one element in several iterations."""
-        if self._at_most_one():
+        lower, upper = self._variable.lower, self._variable.upper
+        if lower is not None and upper is not None and self._space.less_equal(upper, lower + 1) is True:
             return None
         for store, always in self._stores(self._loop, True):
             if not is_inside(root_buffer(store.buffer), self._loop):
@@ -104,10 +105,6 @@ class _Iterations:
                 if (always and self._is_shared(indices)) or self._combines(store, indices):
                     return store
         return None
-
-    def _at_most_one(self) -> bool:
-        lower, upper = self._variable.lower, self._variable.upper
-        return lower is not None and upper is not None and self._space.less_equal(upper, lower + 1) is True
 
     def _stores(self, op: Operation, always: bool) -> Iterator[tuple[StoreOp, bool]]:
         """The stores in `op`, and whether each runs in all iterations if loops around it are not empty."""
@@ -182,24 +179,19 @@ def _undeclared_buffer(block: BlockOp, declared: Sequence[RegionOp], kind: type[
     known = {root_buffer(op.buffer) for op in declared}
     if kind is LoadOp:
         known |= {root_buffer(op.buffer) for op in accesses if isinstance(op, StoreOp)}
-    computing = _index_computations(block)
+    # The ops that compute indices of accesses, and ends of regions.
+    pending = [index.owner for op in ops_in(block.body) for index in _indices(op)]
+    computing: set[Operation] = set()
+    while pending:
+        op = pending.pop()
+        if isinstance(op, Operation) and op not in computing:
+            computing.add(op)
+            pending += [operand.owner for operand in op.operands]
     for op in accesses:
         root = root_buffer(op.buffer)
         if isinstance(op, kind) and op not in computing and root not in known and not is_inside(root, block):
             return f"a '{op.name}' of {name_of(root)}, which it does not declare{index_of(op)}"
     return None
-
-
-def _index_computations(block: BlockOp) -> set[Operation]:
-    """The ops that compute indices of accesses, and ends of regions."""
-    pending = [index.owner for op in ops_in(block.body) for index in _indices(op)]
-    found: set[Operation] = set()
-    while pending:
-        op = pending.pop()
-        if isinstance(op, Operation) and op not in found:
-            found.add(op)
-            pending += [operand.owner for operand in op.operands]
-    return found
 
 
 def _indices(op: Operation) -> Sequence[SSAValue]:
@@ -281,14 +273,6 @@ def is_as_long(space: IndexSpace, part: Range, extent: Dim) -> bool:
 @VERIFIERS.attach("tir.block")
 def verify_block(block: BlockOp) -> None:
     """Raises `VerifyException` if the body of `block` disagrees with its iterators."""
-    _verify_uses_of_loops(block)
-    for _, message in _misuses(block):
-        raise VerifyException(message)  # C4
-    if (wrong := undeclared_access(block)) is not None:
-        raise VerifyException(f"{_describe_block(block)} has {wrong}")  # C5
-
-
-def _verify_uses_of_loops(block: BlockOp) -> None:
     dependence = Dependence(is_loop_variable, through_bindings=False)
     for value in _values_from_outside(block):
         variables = dependence.of(value)
@@ -297,6 +281,10 @@ def _verify_uses_of_loops(block: BlockOp) -> None:
             raise VerifyException(
                 f"{_describe_block(block)} uses the loop variable {name}, expected an iterator for it"
             )  # C3
+    for _, message in _misuses(block):
+        raise VerifyException(message)  # C4
+    if (wrong := undeclared_access(block)) is not None:
+        raise VerifyException(f"{_describe_block(block)} has {wrong}")  # C5
 
 
 def _values_from_outside(block: BlockOp) -> Iterator[SSAValue]:

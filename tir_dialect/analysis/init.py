@@ -62,7 +62,11 @@ def init_placement(block: BlockOp) -> InitPlacement | None:
     or have no iteration at all, or a condition on the reduction may leave it out.
     """
     loops = enclosing_loops(block)
-    reduction = _reduction_loops(block, loops)
+    # The loops whose variables the bindings of iterators that are reduced over depend on.
+    variables = {loop.induction_var: loop for loop in loops}
+    dependence = Dependence(lambda argument: argument in variables, through_bindings=False)
+    used = dependence.of_all(it.binding for it in block.iterators if it.kind.is_reduced)
+    reduction = frozenset(variables[variable] for variable in used)
     if block.init is None or not reduction:
         return None
     outer = next(loop for loop in loops if loop in reduction)
@@ -70,14 +74,6 @@ def init_placement(block: BlockOp) -> InitPlacement | None:
         return None
     finder = _Finder(block, block.init, outer, loops, reduction)
     return finder.find()
-
-
-def _reduction_loops(block: BlockOp, loops: Sequence[ForOp]) -> frozenset[ForOp]:
-    """The loops whose variables the bindings of iterators that are reduced over depend on."""
-    variables = {loop.induction_var: loop for loop in loops}
-    dependence = Dependence(lambda argument: argument in variables, through_bindings=False)
-    used = dependence.of_all(it.binding for it in block.iterators if it.kind.is_reduced)
-    return frozenset(variables[variable] for variable in used)
 
 
 def _is_loop_nest(outer: ForOp, block: BlockOp) -> bool:

@@ -175,12 +175,8 @@ class _Computation:
         if indices == self._indices and load.buffer_type.shape == self._store.buffer_type.shape:
             return OpPattern.ELEMENTWISE
         wide = [dim for dim in indices if dim is None or dim.terms]
-        return OpPattern.BROADCAST if _is_subsequence(wide, self._indices) else OpPattern.INJECTIVE
-
-
-def _is_subsequence(part: Sequence[Dim | None], whole: Sequence[Dim | None]) -> bool:
-    rest = iter(whole)
-    return all(dim is not None and dim in rest for dim in part)
+        rest = iter(self._indices)
+        return OpPattern.BROADCAST if all(dim is not None and dim in rest for dim in wide) else OpPattern.INJECTIVE
 
 
 def _loads_of(value: SSAValue) -> Iterator[LoadOp]:

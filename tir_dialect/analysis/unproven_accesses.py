@@ -62,7 +62,12 @@ class _Finder:
 
     def visit(self, block: Block, loops: tuple[Variable, ...], known: Facts) -> Iterator[UnprovenAccess]:
         """The unproven accesses of the ops in a block, given what is known there."""
-        known = (*known, *self._of_sizes(loops))
+        # What the conditions on sizes say, given that the loops that they are about are not empty.
+        lengths = {loop.upper - loop.lower for loop in loops if loop.lower is not None and loop.upper is not None}
+        known = (
+            *known,
+            *tuple(each.smaller - each.larger for each in self._conditions if lengths.issuperset(each.lengths)),
+        )
         for op in block.ops:
             if isinstance(op, AssertOp):
                 known = (*known, *facts(self._space, op.condition))
@@ -104,11 +109,6 @@ class _Finder:
         reduced = [self._space.dim_of(each.binding) for each in block.iterators if each.kind.is_reduced]
         names = frozenset[str]().union(*(dim.symbols for dim in reduced if dim is not None))
         return tuple(fact for fact in known if fact.symbols.isdisjoint(names))
-
-    def _of_sizes(self, loops: Sequence[Variable]) -> Facts:
-        """What the conditions on sizes say, given that the loops that they are about are not empty."""
-        lengths = {loop.upper - loop.lower for loop in loops if loop.lower is not None and loop.upper is not None}
-        return tuple(each.smaller - each.larger for each in self._conditions if lengths.issuperset(each.lengths))
 
     # Which accesses are unproven.
 
@@ -156,7 +156,12 @@ class _Proof:
         if loop_of(start) is not None and runs_over(self.space, self.reach):
             return True
         if isinstance(start.owner, RampOp):
-            return self._ramp_holds(start.owner)
+            ramp = start.owner
+            base, step = self.space.dim_of(ramp.base), self.space.dim_of(ramp.step)
+            if base is None or step is None:
+                return False
+            ends = base, base + step * (ramp.lanes - 1)
+            return all((self._low(each) and self._high(each)) for each in ends)
         if isinstance(start.owner, BroadcastOp):
             start = start.owner.source
         if not isinstance(start.type, IndexType):
@@ -170,16 +175,6 @@ class _Proof:
             return False
         dim, count = self.space.dim_of(start), self.space.dim_of(owner.mask_dim_sizes[0])
         return dim is not None and count is not None and self._less_equal(dim + count, end)
-
-    def _ramp_holds(self, ramp: RampOp) -> bool:
-        base, step = self.space.dim_of(ramp.base), self.space.dim_of(ramp.step)
-        if base is None or step is None:
-            return False
-        ends = base, base + step * (ramp.lanes - 1)
-        return all(self._is_inside(each) for each in ends)
-
-    def _is_inside(self, dim: Dim) -> bool:
-        return self._low(dim) and self._high(dim)
 
     def _low(self, dim: Dim) -> bool:
         first = self.reach.first

@@ -187,17 +187,13 @@ def _floordiv_rest(rest: Dim, divisor: int, range_of: RangeOf) -> Dim:
         return floordiv_by_constant(divide_terms(rest - part, step, ()), divisor // step, range_of)
     if rest.terms[0][0] < 0:
         return -floordiv_by_constant(-rest + (divisor - 1), divisor, range_of)
-    inner = _nested_floordiv(rest)
+    # The atom when `dim` is `floordiv(a, k) + constant` with an integer `k`.
+    atom = (rest - rest.constant_term).as_atom
+    inner = atom if isinstance(atom, FloorDivAtom) and atom.denominator.is_constant else None
     if inner is not None:
         factor = inner.denominator.constant_term
         return floordiv_by_constant(inner.numerator + factor * rest.constant_term, factor * divisor, range_of)
     return from_atom(FloorDivAtom.get((rest, constant(divisor))))
-
-
-def _nested_floordiv(dim: Dim) -> FloorDivAtom | None:
-    """The atom when `dim` is `floordiv(a, k) + constant` with an integer `k`."""
-    atom = (dim - dim.constant_term).as_atom
-    return atom if isinstance(atom, FloorDivAtom) and atom.denominator.is_constant else None
 
 
 def mod_by_constant(numerator: Dim, divisor: int, range_of: RangeOf = own_range) -> Dim:
@@ -206,7 +202,17 @@ def mod_by_constant(numerator: Dim, divisor: int, range_of: RangeOf = own_range)
         raise ZeroDivisionError(f"modulo of {numerator} by zero")
     if divisor < 0:
         return -mod_by_constant(-numerator, -divisor, range_of)
-    rest = _reduce_modulo(numerator, divisor)
+    # What is congruent to `dim`: coefficients in `(-divisor / 2, divisor / 2]`, the constant in `[0,
+    # divisor)`.
+    opened = total(_open_mod(coefficient, monomial, divisor) for coefficient, monomial in numerator.terms)
+    terms: list[Term] = []
+    for coefficient, monomial in opened.terms:
+        residue = coefficient % divisor
+        if monomial and 2 * residue > divisor:
+            residue -= divisor
+        if residue:
+            terms.append((residue, monomial))
+    rest = intern_dim(tuple(terms))
     if _within(range_of(rest), divisor):
         return rest
     step, part = _coarsest_step(rest, divisor, range_of)
@@ -252,19 +258,6 @@ def _coarsest_step(rest: Dim, divisor: int, range_of: RangeOf) -> tuple[int, Dim
         if _within(range_of(small), step):
             return step, small
     return 1, constant(0)
-
-
-def _reduce_modulo(dim: Dim, divisor: int) -> Dim:
-    """What is congruent to `dim`: coefficients in `(-divisor / 2, divisor / 2]`, the constant in `[0, divisor)`."""
-    opened = total(_open_mod(coefficient, monomial, divisor) for coefficient, monomial in dim.terms)
-    terms: list[Term] = []
-    for coefficient, monomial in opened.terms:
-        residue = coefficient % divisor
-        if monomial and 2 * residue > divisor:
-            residue -= divisor
-        if residue:
-            terms.append((residue, monomial))
-    return intern_dim(tuple(terms))
 
 
 def _open_mod(coefficient: int, monomial: Monomial, divisor: int) -> Dim:

@@ -103,7 +103,10 @@ class LowerBoundSearch:
         parts = independent_parts(dim, self._ranges.bounds.related)
         if len(parts) > 1:
             return self._sum(parts, dim.constant_term, goal)
-        atom = self._pick(dim)
+        # The atom to eliminate: one of the highest level.
+        atoms = {atom for _, monomial in dim.terms for atom, _ in monomial}
+        top = max(map(self._level, atoms))
+        atom = min((atom for atom in atoms if self._level(atom) == top), key=lambda atom: _urgency(dim, atom))
         return self._eliminate(atom, *split(dim, atom), goal)
 
     def _sum(self, parts: list[Dim], offset: int, goal: End) -> End:
@@ -118,23 +121,15 @@ class LowerBoundSearch:
                 return reached
         return reduce(plus, lows, offset)
 
-    def _pick(self, dim: Dim) -> Atom:
-        """The atom to eliminate: one of the highest level.
-
-        Where all operands of `min` or `max` have to be tried, that goes before a free choice of one operand, so that
-        the choice may depend on the case.
-        """
-        atoms = {atom for _, monomial in dim.terms for atom, _ in monomial}
-        top = max(map(self._level, atoms))
-        return min((atom for atom in atoms if self._level(atom) == top), key=lambda atom: _urgency(dim, atom))
-
     def _eliminate(self, atom: Atom, factor: Dim, rest: Dim, goal: End) -> End:
         """A lower bound of `factor * atom + rest`."""
         known = estimate(atom, self._ranges.bounds, self._ranges.of_atom(atom), self._at_least)
         if isinstance(atom, FloorDivAtom) and not atom.denominator.is_constant:
             quotient = self._multiple_of_denominator(atom, factor)
             if quotient is not None:
-                factor, known = quotient, _times_denominator(atom)
+                # Estimates of `denominator * floordiv(numerator, denominator)` for a positive denominator.
+                low = Estimate(1, atom.numerator - atom.denominator + 1)
+                factor, known = quotient, Estimates([(low,)], [(Estimate(1, atom.numerator),)])
         if self._at_least(factor, 0):
             return self._best(known.low, factor, rest, goal)
         if self._at_least(-factor, 0):
@@ -206,12 +201,6 @@ def _urgency(dim: Dim, atom: Atom) -> tuple[int, SortKey]:
 
 def _ceildiv(end: End, divisor: int) -> End:
     return end if isinstance(end, float) else -(-end // divisor)
-
-
-def _times_denominator(atom: FloorDivAtom) -> Estimates:
-    """Estimates of `denominator * floordiv(numerator, denominator)` for a positive denominator."""
-    low = Estimate(1, atom.numerator - atom.denominator + 1)
-    return Estimates([(low,)], [(Estimate(1, atom.numerator),)])
 
 
 def split(dim: Dim, atom: Atom) -> tuple[Dim, Dim]:
@@ -310,7 +299,14 @@ def estimate(atom: Atom, bounds: Bounds, interval: Interval, at_least: AtLeast) 
             low, high = bounds[atom.name]
             return Estimates(_only(low), _only(high))
         case FloorDivAtom():
-            return _estimate_floordiv(atom, interval, at_least)
+            low, high = _only(interval[0]), _only(interval[1])
+            divisor = atom.denominator.constant_value
+            if divisor is not None:
+                low.insert(0, (Estimate(divisor, atom.numerator - (divisor - 1)),))
+                high.insert(0, (Estimate(divisor, atom.numerator),))
+            elif at_least(atom.denominator, 0) and at_least(atom.numerator, 0):
+                high.append((_exact(atom.numerator),))
+            return Estimates(low, high)
         case ModAtom():
             return _estimate_mod(atom, interval, at_least)
         case MinAtom():
@@ -338,17 +334,6 @@ def _all(atom: Atom) -> Cases:
 
 
 # Where a function has a value, its denominator is not 0; so one that is never negative counts as positive.
-
-
-def _estimate_floordiv(atom: FloorDivAtom, interval: Interval, at_least: AtLeast) -> Estimates:
-    low, high = _only(interval[0]), _only(interval[1])
-    divisor = atom.denominator.constant_value
-    if divisor is not None:
-        low.insert(0, (Estimate(divisor, atom.numerator - (divisor - 1)),))
-        high.insert(0, (Estimate(divisor, atom.numerator),))
-    elif at_least(atom.denominator, 0) and at_least(atom.numerator, 0):
-        high.append((_exact(atom.numerator),))
-    return Estimates(low, high)
 
 
 def _estimate_mod(atom: ModAtom, interval: Interval, at_least: AtLeast) -> Estimates:

@@ -72,7 +72,12 @@ class Prover:
         low, high = self._ranges.of(difference)
         if low > 0 or high < 0 or _misses_zero(difference):
             return False
-        signs = self._sampled_signs(difference)
+        # Signs that `dim` has for samples; two are enough to know that it is neither always nor never 0.
+        signs: set[int] = set()
+        for value in self._samples.values(difference):
+            signs.add((value > 0) - (value < 0))
+            if len(signs) > 1:
+                break
         if len(signs) > 1:
             return None
         for simpler in (open_moduli, self.simplify):
@@ -80,15 +85,6 @@ class Prover:
             if answer is not None:
                 return answer
         return None
-
-    def _sampled_signs(self, dim: Dim) -> set[int]:
-        """Signs that `dim` has for samples; two are enough to know that it is neither always nor never 0."""
-        signs: set[int] = set()
-        for value in self._samples.values(dim):
-            signs.add((value > 0) - (value < 0))
-            if len(signs) > 1:
-                break
-        return signs
 
     def _is_zero(self, dim: Dim, signs: set[int]) -> bool | None:
         """Whether `dim` is 0, where all samples have the same sign."""
@@ -196,7 +192,9 @@ def _simplify_atom(atom: Atom, operands: Sequence[Dim], prover: Prover) -> Dim:
         case MaxAtom():
             return maximum(*_without_dominated(operands, lambda lhs, rhs: prover.less_equal(rhs, lhs)))
         case BroadcastAtom():
-            return _simplify_broadcast(operands, prover)
+            relevant = [operand for operand in operands if prover.equal(operand, 1) is not True]
+            fixed = [operand for operand in relevant if prover.equal(operand, 1) is False]
+            return min(fixed, key=lambda dim: dim.sort_key) if fixed else broadcast(*relevant)
         case _:
             raise TypeError(f"unknown atom class {type(atom).__name__}")
 
@@ -222,9 +220,3 @@ def _without_dominated(operands: Sequence[Dim], decides: Callable[[Dim, Dim], bo
         kept = [other for other in kept if not decides(operand, other)]
         kept.append(operand)
     return kept
-
-
-def _simplify_broadcast(operands: Sequence[Dim], prover: Prover) -> Dim:
-    relevant = [operand for operand in operands if prover.equal(operand, 1) is not True]
-    fixed = [operand for operand in relevant if prover.equal(operand, 1) is False]
-    return min(fixed, key=lambda dim: dim.sort_key) if fixed else broadcast(*relevant)

@@ -199,19 +199,15 @@ def _verify_call(op: CallOp) -> None:
             f"'tir.call' op {op.callee} expected {len(symbols)} sizes and {len(params)} arguments, got "
             f"{len(op.sizes)} and {len(op.arguments)}"
         )  # C2
-    sizes = _known_sizes(callee, op)
+    from tir_dialect.analysis.dims import dim_of
+
+    dims = ((name, dim_of(size)) for name, size in zip(callee.symbol_names, op.sizes, strict=True))
+    sizes = {name: dim for name, dim in dims if dim is not None}
     for index, (argument, param) in enumerate(zip(op.arguments, params, strict=True)):
         if not _accepts(param.type, argument.type, sizes):
             raise VerifyException(
                 f"'tir.call' op {op.callee} argument #{index} expected type {param.type}, got {argument.type}"
             )  # C3
-
-
-def _known_sizes(callee: PrimFuncOp, op: CallOp) -> dict[str, Dim]:
-    from tir_dialect.analysis.dims import dim_of
-
-    dims = ((name, dim_of(size)) for name, size in zip(callee.symbol_names, op.sizes, strict=True))
-    return {name: dim for name, dim in dims if dim is not None}
 
 
 def _accepts(expected: Attribute, got: Attribute, sizes: dict[str, Dim]) -> bool:

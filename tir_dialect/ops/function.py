@@ -117,7 +117,9 @@ class PrimFuncOp(IRDLOperation):
     @property
     def buffer_params(self) -> tuple[SSAValue[BufferType], ...]:
         """The parameters that are buffers."""
-        return tuple(SSAValue.get(param, type=BufferType) for param in self.params if _is_buffer(param))
+        return tuple(
+            SSAValue.get(param, type=BufferType) for param in self.params if isinstance(param.type, BufferType)
+        )
 
     @property
     def is_private(self) -> bool:
@@ -206,10 +208,6 @@ def require_prim_func(what: str, given: object) -> None:
     """`TypeError` if `what` was given something else than a function."""
     if not isinstance(given, PrimFuncOp):
         raise TypeError(f"{what} expected a tir.prim_func, got {type(given).__name__}")
-
-
-def _is_buffer(value: BlockArgument) -> bool:
-    return isinstance(value.type, BufferType)
 
 
 def _entry_region(symbols: Sequence[SymbolAttr], params: Sequence[tuple[str, Attribute]]) -> Region:

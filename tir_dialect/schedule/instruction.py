@@ -272,7 +272,13 @@ def _fits(value: object, node: ast.expr, names: Mapping[str, object]) -> bool:
         case ast.Constant(value=None):
             return value is None
         case ast.Name(id=name):
-            return _is(value, names[name], names)
+            kind = names[name]
+            if isinstance(kind, str):
+                return fits(value, kind, names)
+            if kind is not bool and isinstance(value, bool):
+                return False
+            # NumPy's numbers are numbers, too
+            return isinstance(value, Real if kind is float else Integral if kind is int else cast(type, kind))
         case ast.Subscript(value=ast.Name(id=name), slice=inner):
             return _fits_generic(value, name, inner, names)
         case _:
@@ -291,12 +297,3 @@ def _fits_generic(value: object, name: str, inner: ast.expr, names: Mapping[str,
     if name == "tuple":
         return len(items) == len(parts) and all(_fits(*pair, names) for pair in zip(items, parts, strict=True))
     return all(_fits(item, inner, names) for item in items)
-
-
-def _is(value: object, kind: object, names: Mapping[str, object]) -> bool:
-    if isinstance(kind, str):
-        return fits(value, kind, names)
-    if kind is not bool and isinstance(value, bool):
-        return False
-    # NumPy's numbers are numbers, too
-    return isinstance(value, Real if kind is float else Integral if kind is int else cast(type, kind))

@@ -351,7 +351,16 @@ class ScheduleState(ScheduleBase):
             self.check(handle)
         self._enter(handles)
         if handles and primitive.__name__ not in QUERIES | IN_ORDER:
-            self._check_known_memory()
+            # ScheduleError for a function in which different buffers may be the same memory.
+            func = self.func
+            if func.may_alias is not None:
+                raise self.error(
+                    f"the parameters of @{func.sym_name.data} may overlap, so accesses have to stay in their order"
+                )
+            if any(isinstance(op, AddressOfOp) for op in func.walk()):
+                raise self.error(
+                    f"@{func.sym_name.data} takes the address of an element, so accesses have to stay in their order"
+                )
         return given, named
 
     def _record(
@@ -403,18 +412,6 @@ class ScheduleState(ScheduleBase):
         if args and isinstance(args[0], str) and parameters and parameters[0] in NAMED:
             return (self.block_named(args[0]), *args[1:]), kwargs
         return args, kwargs
-
-    def _check_known_memory(self) -> None:
-        """ScheduleError for a function in which different buffers may be the same memory."""
-        func = self.func
-        if func.may_alias is not None:
-            raise self.error(
-                f"the parameters of @{func.sym_name.data} may overlap, so accesses have to stay in their order"
-            )
-        if any(isinstance(op, AddressOfOp) for op in func.walk()):
-            raise self.error(
-                f"@{func.sym_name.data} takes the address of an element, so accesses have to stay in their order"
-            )
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the primitive `name` with arguments from a file; ScheduleError if these are not its arguments."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -45,7 +45,9 @@ class Trace:
         """Appends a call."""
         named = {key: self._encode(value) for key, value in kwargs.items()}
         encoded = tuple(self._encode(arg) for arg in args)
-        for origin in _origins(result):
+        # Those of the numbers that a call drew.
+        drawn = cast("Sequence[Value]", result) if isinstance(result, list | tuple) else (result,)
+        for origin in (value.origin for value in drawn if isinstance(value, Drawn)):
             self._number(origin, "v")
         self.instructions.append(Instruction(primitive, encoded, named, self._encode(result)))
 
@@ -208,12 +210,6 @@ def _fields(text: str) -> tuple[dict[object, object], object]:
 
 KINDS: dict[str, type] = {"b": Block, "l": Loop, "v": int}
 """What handles stand for."""
-
-
-def _origins(result: Value) -> Iterator[Origin]:
-    """Those of the numbers that a call drew."""
-    drawn = cast("Sequence[Value]", result) if isinstance(result, list | tuple) else (result,)
-    return (value.origin for value in drawn if isinstance(value, Drawn))
 
 
 def _resolve(value: Value, handles: Mapping[Ref, Value]) -> Value:

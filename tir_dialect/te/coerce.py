@@ -55,7 +55,11 @@ def adopt(value: Scalar | Dim, dtype: DType) -> Expr:
     Raises TypeError for a number of another kind than `dtype`, and ValueError for one out of its range.
     """
     if isinstance(value, Dim):
-        return _adopt_dim(value, dtype)
+        if is_index(dtype):
+            return nodes.size(value)
+        if (known := value.constant_value) is not None:
+            return adopt(known, dtype)
+        raise TypeError(f"te: cannot use the dimension {value} (index) with dtype {dtype}, cast one side with te.cast")
     if isinstance(dtype, AnyFloat):
         return _adopt_float(float(value), dtype)
     if is_bool(dtype):
@@ -78,14 +82,6 @@ def _adopt_float(value: float, dtype: AnyFloat) -> Expr:
     if math.isfinite(value) and not math.isfinite(rounded):
         raise ValueError(f"te: {value} does not fit dtype {dtype}")
     return nodes.constant(rounded, dtype)
-
-
-def _adopt_dim(value: Dim, dtype: DType) -> Expr:
-    if is_index(dtype):
-        return nodes.size(value)
-    if (known := value.constant_value) is not None:
-        return adopt(known, dtype)
-    raise TypeError(f"te: cannot use the dimension {value} (index) with dtype {dtype}, cast one side with te.cast")
 
 
 def _leaf(value: object) -> Expr | Scalar | Dim:

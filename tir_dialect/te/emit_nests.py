@@ -216,9 +216,20 @@ class StatementEmitter:
                 value.name_hint = value.name_hint or as_name_hint(statement.var.name)
                 self._names.variables[statement.var] = value
             case statements.Alloc():
-                self._alloc(statement)
+                tensor = statement.tensor
+                op = AllocBufferOp(BufferType(tensor.shape, tensor.dtype, scope=statement.scope))
+                op.buffer.name_hint = as_name_hint(tensor.name)
+                self._add(op)
+                self._names.buffers[tensor] = op.buffer
             case statements.For():
-                self._for(statement)
+                starts_at_zero = isinstance(statement.lo, Size) and not statement.lo.dim.terms
+                lower = None if starts_at_zero else self._bound(statement.lo)
+                loop = ForOp(
+                    self._bound(statement.hi), lower=lower, kind=LoopKind(statement.kind), name_hint=statement.var.name
+                )
+                self._add(loop)
+                self._names.variables[statement.var] = loop.induction_var
+                self._fill(loop.body.block, statement.body)
             case statements.While():
                 self._while(statement)
             case statements.If():
@@ -253,23 +264,6 @@ class StatementEmitter:
         *indices, value = self._values(*statement.indices, statement.value)
         self._add(StoreOp(value, self._names.buffers[statement.tensor], indices))
 
-    def _alloc(self, statement: statements.Alloc) -> None:
-        tensor = statement.tensor
-        op = AllocBufferOp(BufferType(tensor.shape, tensor.dtype, scope=statement.scope))
-        op.buffer.name_hint = as_name_hint(tensor.name)
-        self._add(op)
-        self._names.buffers[tensor] = op.buffer
-
-    def _for(self, statement: statements.For) -> None:
-        starts_at_zero = isinstance(statement.lo, Size) and not statement.lo.dim.terms
-        lower = None if starts_at_zero else self._bound(statement.lo)
-        loop = ForOp(
-            self._bound(statement.hi), lower=lower, kind=LoopKind(statement.kind), name_hint=statement.var.name
-        )
-        self._add(loop)
-        self._names.variables[statement.var] = loop.induction_var
-        self._fill(loop.body.block, statement.body)
-
     def _while(self, statement: statements.While) -> None:
         before = Block()
         (condition,) = ScalarEmitter(before, self._names, self._signs).emit(statement.condition)
@@ -299,18 +293,14 @@ def emit_inlined(source: Inlined, names: Names, extent_of: ExtentOf, unique: Cal
         values[param] = names.buffers[tensor]
     ops = [op.clone(values) for op in source.func.body.block.ops]
     for op in [inner for each in ops for inner in each.walk()]:
-        _rename(op, source.symbols)
+        # Replaces symbols in the types and attributes of an op.
+        op.properties = {name: _substituted(value, source.symbols) for name, value in op.properties.items()}
+        for result in op.results:
+            if (kind := _substituted(result.type, source.symbols)) != result.type:
+                Rewriter.replace_value_with_new_type(result, kind)
         if isinstance(op, BlockOp):
             op.block_name = StringAttr(unique(op.block_name.data))
     return ops
-
-
-def _rename(op: Operation, symbols: Mapping[str, Dim]) -> None:
-    """Replaces symbols in the types and attributes of an op."""
-    op.properties = {name: _substituted(value, symbols) for name, value in op.properties.items()}
-    for result in op.results:
-        if (kind := _substituted(result.type, symbols)) != result.type:
-            Rewriter.replace_value_with_new_type(result, kind)
 
 
 def _substituted(attribute: Attribute, symbols: Mapping[str, Dim]) -> Attribute:

@@ -39,10 +39,19 @@ def emit_cast(insert: Insert, value: SSAValue, source: DType, target: DType) -> 
     if isinstance(source, AnyFloat):
         if isinstance(target, AnyFloat):
             return _float_to_float(insert, value, source, target)
-        return _float_to_integer(insert, value, target)
+        if isinstance(target, IndexType):
+            return insert(arith.IndexCastOp(insert(arith.FPToSIOp(value, i64)), target))
+        op = arith.FPToUIOp if is_unsigned(target) else arith.FPToSIOp
+        return insert(op(value, _integer(target)))
     if isinstance(target, AnyFloat):
         return _integer_to_float(insert, value, source, target)
-    return _integer_to_integer(insert, value, source, target)
+    if isinstance(source, IndexType):
+        return value if isinstance(target, IndexType) else insert(arith.IndexCastOp(value, _integer(target)))
+    if isinstance(target, IndexType):
+        # `index_cast` extends the sign
+        unsigned = is_bool(source) or is_unsigned(source)
+        return insert(arith.IndexCastOp(_resize(insert, value, source, i64) if unsigned else value, target))
+    return _resize(insert, value, source, _integer(target))
 
 
 def _float_to_float(insert: Insert, value: SSAValue, source: AnyFloat, target: AnyFloat) -> SSAValue:
@@ -55,28 +64,11 @@ def _float_to_float(insert: Insert, value: SSAValue, source: AnyFloat, target: A
     return insert(op(value, target))
 
 
-def _float_to_integer(insert: Insert, value: SSAValue, target: DType) -> SSAValue:
-    if isinstance(target, IndexType):
-        return insert(arith.IndexCastOp(insert(arith.FPToSIOp(value, i64)), target))
-    op = arith.FPToUIOp if is_unsigned(target) else arith.FPToSIOp
-    return insert(op(value, _integer(target)))
-
-
 def _integer_to_float(insert: Insert, value: SSAValue, source: DType, target: AnyFloat) -> SSAValue:
     if isinstance(source, IndexType):
         value = insert(arith.IndexCastOp(value, i64))
     op = arith.UIToFPOp if is_bool(source) or is_unsigned(source) else arith.SIToFPOp
     return insert(op(value, target))
-
-
-def _integer_to_integer(insert: Insert, value: SSAValue, source: DType, target: DType) -> SSAValue:
-    if isinstance(source, IndexType):
-        return value if isinstance(target, IndexType) else insert(arith.IndexCastOp(value, _integer(target)))
-    if isinstance(target, IndexType):
-        # `index_cast` extends the sign
-        unsigned = is_bool(source) or is_unsigned(source)
-        return insert(arith.IndexCastOp(_resize(insert, value, source, i64) if unsigned else value, target))
-    return _resize(insert, value, source, _integer(target))
 
 
 def _resize(insert: Insert, value: SSAValue, source: DType, target: IntegerType) -> SSAValue:
@@ -267,17 +259,14 @@ def _unsigned_power(insert: Insert, values: Sequence[SSAValue], dtype: DType) ->
     # math.ipowi reads its exponent as signed; 64 bits hold every narrower unsigned one
     base, exponent = (emit_cast(insert, value, dtype, i64) for value in values)
     if isinstance(dtype, IntegerType) and dtype.width.data == 64:
-        exponent = _signed_exponent(insert, exponent)
+        # An exponent below 2**63 with the same powers modulo 2**64: those of odd numbers repeat after
+        # 2**62, and those of even numbers are 0 from the 64th on.
+        zero, rest, many = (insert(arith.ConstantOp(IntegerAttr(each, i64))) for each in (0, 2**62 - 1, 2**62))
+        is_large = insert(arith.CmpiOp(exponent, zero, "slt"))
+        exponent = insert(
+            arith.SelectOp(is_large, insert(arith.OrIOp(insert(arith.AndIOp(exponent, rest)), many)), exponent)
+        )
     return emit_cast(insert, insert(math.IPowIOp(base, exponent)), i64, dtype)
-
-
-def _signed_exponent(insert: Insert, exponent: SSAValue) -> SSAValue:
-    """An exponent below 2**63 with the same powers modulo 2**64: those of odd numbers repeat after 2**62, and those of
-    even numbers are 0 from the 64th on.
-    """
-    zero, rest, many = (insert(arith.ConstantOp(IntegerAttr(each, i64))) for each in (0, 2**62 - 1, 2**62))
-    is_large = insert(arith.CmpiOp(exponent, zero, "slt"))
-    return insert(arith.SelectOp(is_large, insert(arith.OrIOp(insert(arith.AndIOp(exponent, rest)), many)), exponent))
 
 
 def _isnan(insert: Insert, values: Sequence[SSAValue], dtype: DType) -> SSAValue:
@@ -403,7 +392,9 @@ class ScalarEmitter:
             case nodes.CallExtern():
                 return self.insert(CallExternOp(expr.symbol, operands, value_type(expr.dtype), pure=True))
             case nodes.Conditional():
-                return self._conditional(expr)
+                condition, then, otherwise = expr.operands
+                regions = self._branch(then), self._branch(otherwise)
+                return self.insert(IfOp(self._values[condition], regions[0], regions[1], [value_type(expr.dtype)]))
             case nodes.Apply():
                 return self._apply(expr, operands)
             case _:
@@ -419,11 +410,6 @@ class ScalarEmitter:
         if (op := op_table(dtype).get(expr.function)) is not None:
             return self.insert(op(*operands))
         return expansion(expr.function, dtype)(self.insert, operands, dtype)
-
-    def _conditional(self, expr: nodes.Conditional) -> SSAValue:
-        condition, then, otherwise = expr.operands
-        regions = self._branch(then), self._branch(otherwise)
-        return self.insert(IfOp(self._values[condition], regions[0], regions[1], [value_type(expr.dtype)]))
 
     def _branch(self, expr: Expr) -> Region:
         block = Block()

@@ -44,7 +44,16 @@ def create_prim_func(
     sizes = [str(arg) for arg in args if isinstance(arg, Dim)]
     params = [arg for arg in args if not isinstance(arg, Dim)]
     sources = sources_of([arg for arg in params if isinstance(arg, Tensor)])
-    _check_listed(name, params, sources)
+    listed = set(params)
+    for source in sources:
+        for tensor in inputs_of(source):
+            if tensor.source is None and tensor not in listed:
+                raise ValueError(
+                    f'te: "{name}" uses the placeholder "{tensor.name}", which is not among its parameters'
+                )
+        for scalar in scalars_of(source):
+            if scalar not in listed:
+                raise ValueError(f'te: "{name}" uses the scalar "{scalar.name}", which is not among its parameters')
     limits = bounds or {}
     names = dict.fromkeys([*symbols_of(params, sources), *sizes])
     symbols = [SymbolAttr(symbol, *limits.get(symbol, (0, None))) for symbol in names]
@@ -71,19 +80,6 @@ def _check_args(name: object, args: Sequence[object]) -> None:
             raise TypeError(f'te: parameters of "{name}" must be tensors, te.scalar variables or sizes (te.var)')
     if len(set(args)) != len(args):
         raise ValueError(f'te: a parameter of "{name}" is listed twice, an output must be computed')
-
-
-def _check_listed(name: str, args: Sequence[Tensor | Expr], sources: Sequence[Source]) -> None:
-    listed = set(args)
-    for source in sources:
-        for tensor in inputs_of(source):
-            if tensor.source is None and tensor not in listed:
-                raise ValueError(
-                    f'te: "{name}" uses the placeholder "{tensor.name}", which is not among its parameters'
-                )
-        for scalar in scalars_of(source):
-            if scalar not in listed:
-                raise ValueError(f'te: "{name}" uses the scalar "{scalar.name}", which is not among its parameters')
 
 
 class _FunctionEmitter:

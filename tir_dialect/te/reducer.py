@@ -100,7 +100,14 @@ class Reducer:
                 raise ValueError(f'te.{self.name}: "{each.name}" is a {each.kind} variable, expected te.reduce_axis')
         if not axes or len(set(axes)) != len(axes):
             raise ValueError(f"te.{self.name}: expected at least one axis and none twice, got {len(axes)}")
-        self._check_order(axes)
+        # Refuses an axis whose bounds use one after it.
+        for index, each in enumerate(axes):
+            later = set(axes[index:])
+            for used in free_variables((each.lo, each.extent)):
+                if used in later:
+                    raise ValueError(
+                        f'te.{self.name}: the bounds of "{each.name}" use "{used.name}", which has to come before it'
+                    )
         return axes
 
     def _starts(self, init: Init, sources: tuple[Expr, ...], axes: tuple[IterVar, ...]) -> tuple[Expr, ...]:
@@ -113,16 +120,6 @@ class Reducer:
             if used in set(axes):
                 raise ValueError(f'te.{self.name}: the init uses "{used.name}", which is reduced over')
         return starts
-
-    def _check_order(self, axes: tuple[IterVar, ...]) -> None:
-        """Refuses an axis whose bounds use one after it."""
-        for index, each in enumerate(axes):
-            later = set(axes[index:])
-            for used in free_variables((each.lo, each.extent)):
-                if used in later:
-                    raise ValueError(
-                        f'te.{self.name}: the bounds of "{each.name}" use "{used.name}", which has to come before it'
-                    )
 
 
 def comm_reducer(fcombine: Callable[[Any, Any], Any], fidentity: Callable[..., Any], name: str = "reduce") -> Reducer:

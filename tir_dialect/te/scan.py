@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias, cast
 
 from tir_dialect.dims import Dim, constant, minimum
@@ -116,7 +116,12 @@ class _Builder:
         for source in sources_of(self._updates):
             if varying.isdisjoint(inputs_of(source)) and updates.isdisjoint(source.outputs):
                 continue
-            compute = _as_compute(self._name, source)
+            name = self._name
+            if not isinstance(source, Compute):
+                raise ValueError(
+                    f'te: scan "{name}" has a part that depends on its state and is not the result of te.compute'
+                )
+            compute = source
             if not compute.axes or compute.axes[0].length != self._end:
                 raise ValueError(
                     f'te: "{compute.name}" is computed in each step of scan "{self._name}", '
@@ -143,7 +148,14 @@ class _Builder:
         # an init runs where all scan iterators are 0
         kind = "scan" if compute.reduction is None else "opaque"
         count = IterVar(time.name, constant(0), self._scan.length, kind)
-        bodies = _with_tensors(substitute(compute.bodies, {time: count + self._first}), self._renamed)
+        # The expressions with loads from other tensors.
+        roots = substitute(compute.bodies, {time: count + self._first})
+        roots = tuple(roots)
+        replaced: dict[Expr, Expr] = {}
+        for expr in post_order(roots):
+            if isinstance(expr, nodes.Load) and expr.tensor in self._renamed:
+                replaced[expr] = nodes.load(self._renamed[expr.tensor], substitute(expr.operands, replaced))
+        bodies = substitute(roots, replaced)
         targets = tuple(self._renamed[tensor] for tensor in compute.outputs)
         return self._nest(compute.name, (count, *others), bodies, targets, self._first)
 
@@ -161,7 +173,7 @@ class _Builder:
             if not isinstance(expr, nodes.Load) or expr.tensor not in self._renamed:
                 continue
             index = expr.operands[0]
-            if expr.tensor in self._scan_inner():
+            if expr.tensor in set(self._renamed).difference(self._states, self._updates):
                 late = index is not time
             else:
                 late = signs.less_equal(time + (expr.tensor in self._updates), index)
@@ -170,22 +182,3 @@ class _Builder:
                     f'te: "{compute.name}" of scan "{self._name}" reads a slice of "{expr.tensor.name}" '
                     "that the step has not computed"
                 )
-
-    def _scan_inner(self) -> set[Tensor]:
-        return set(self._renamed).difference(self._states, self._updates)
-
-
-def _as_compute(name: str, source: object) -> Compute:
-    if not isinstance(source, Compute):
-        raise ValueError(f'te: scan "{name}" has a part that depends on its state and is not the result of te.compute')
-    return source
-
-
-def _with_tensors(roots: Iterable[Expr], tensors: dict[Tensor, Tensor]) -> tuple[Expr, ...]:
-    """The expressions with loads from other tensors."""
-    roots = tuple(roots)
-    replaced: dict[Expr, Expr] = {}
-    for expr in post_order(roots):
-        if isinstance(expr, nodes.Load) and expr.tensor in tensors:
-            replaced[expr] = nodes.load(tensors[expr.tensor], substitute(expr.operands, replaced))
-    return substitute(roots, replaced)

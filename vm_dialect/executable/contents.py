@@ -255,7 +255,22 @@ def verify_executable(
     for index in locations:
         if not 0 <= index < len(code):
             raise ValueError(f"location of instruction {index}, but there are {len(code)} instructions")
-    _verify_ranges(functions, len(code))
+    # The functions' instructions follow each other without gap.
+    size = len(code)
+    position = 0
+    for function in functions:
+        if function.kind is not FunctionKind.BYTECODE:
+            continue
+        where = f"function {function.name}"
+        if function.start != position or not function.start < function.end <= size:
+            raise ValueError(
+                f"{where}: instructions {function.start} to {function.end} do not follow on {position} within {size}"
+            )
+        if not len(function.parameters) <= function.frame_size <= MAX_REGISTERS:
+            raise ValueError(f"{where}: {len(function.parameters)} parameters in {function.frame_size} registers")
+        position = function.end
+    if position != size:
+        raise ValueError(f"instructions {position} to {size} belong to no function")
     unproved: set[int] = set()
     for function in functions:
         if function.kind is FunctionKind.BYTECODE:
@@ -276,33 +291,11 @@ def _verify_names(functions: Sequence[FunctionInfo]) -> None:
             types, names = len(function.types.parameters), len(function.parameters)
             raise ValueError(f"function {function.name}: {types} types for {names} parameters")
         if function.name.startswith(BUILTIN_PREFIX) and function.name not in OF_TVM:
-            _verify_builtin(function)
+            from vm_dialect.builtins import BUILTINS
 
-
-def _verify_builtin(function: FunctionInfo) -> None:
-    from vm_dialect.builtins import BUILTINS
-
-    name = function.name.removeprefix(BUILTIN_PREFIX)
-    if function.kind is not FunctionKind.PACKED or name not in BUILTINS:
-        raise ValueError(f"'{function.name}' is not a function of the run-time library")
-
-
-def _verify_ranges(functions: Sequence[FunctionInfo], size: int) -> None:
-    """The functions' instructions follow each other without gap."""
-    position = 0
-    for function in functions:
-        if function.kind is not FunctionKind.BYTECODE:
-            continue
-        where = f"function {function.name}"
-        if function.start != position or not function.start < function.end <= size:
-            raise ValueError(
-                f"{where}: instructions {function.start} to {function.end} do not follow on {position} within {size}"
-            )
-        if not len(function.parameters) <= function.frame_size <= MAX_REGISTERS:
-            raise ValueError(f"{where}: {len(function.parameters)} parameters in {function.frame_size} registers")
-        position = function.end
-    if position != size:
-        raise ValueError(f"instructions {position} to {size} belong to no function")
+            name = function.name.removeprefix(BUILTIN_PREFIX)
+            if function.kind is not FunctionKind.PACKED or name not in BUILTINS:
+                raise ValueError(f"'{function.name}' is not a function of the run-time library")
 
 
 def _verify_bytecode(

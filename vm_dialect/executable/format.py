@@ -64,7 +64,10 @@ def encode_sections(executable: ExecutableContents) -> list[tuple[bytes, Sequenc
     writers = {tag: Writer() for tag in SECTIONS if tag != DATA}
     _write_metadata(writers["META"], executable.metadata)
     writers["FUNC"].list(executable.functions, lambda function: _write_function(writers["FUNC"], function))
-    _write_code(writers["CODE"], executable.code)
+    writer = writers["CODE"]
+    words = [word for instruction in executable.code for word in encode(instruction)]
+    writer.u64(len(words))
+    writer.words(words)
     locations = sorted(executable.locations.items())
     writers["LOCS"].list(locations, lambda item: _write_location(writers["LOCS"], item))
     writers["NATV"].list(executable.native, lambda native: _write_native(writers["NATV"], native))
@@ -174,12 +177,6 @@ def _read_flag(reader: Reader) -> bool:
     return bool(flag)
 
 
-def _write_code(writer: Writer, code: Sequence[Instruction]) -> None:
-    words = [word for instruction in code for word in encode(instruction)]
-    writer.u64(len(words))
-    writer.words(words)
-
-
 def _read_code(reader: Reader) -> tuple[Instruction, ...]:
     words = reader.words(reader.u64())
     code: list[Instruction] = []
@@ -258,7 +255,14 @@ def _read_constant(reader: Reader, data: Array) -> Constant:
         reader.fail(f"unknown kind of constant {tag}")
     kind, name = ConstantKind(tag), reader.string()
     if kind is ConstantKind.TENSOR:
-        return Constant(_read_tensor(reader, data), name)
+        element, shape, start = _read_dtype(reader), reader.list(reader.u64), reader.u64()
+        # Without its zeros, so that a size of 0 cannot hide dimensions beyond what memory can have.
+        if len(shape) > _MAX_RANK or prod(dim or 1 for dim in shape) >= 1 << 56:
+            reader.fail(f"a tensor of shape {list(shape)}")
+        size = prod(shape) * element.itemsize
+        if start % ALIGNMENT or start + size > data.size:
+            reader.fail(f"a tensor at bytes {start} to {start + size} of {data.size} bytes of data")
+        return Constant(tensor_on(data[start : start + size], shape, element), name)
     readers: dict[ConstantKind, Callable[[], Value]] = {
         ConstantKind.SHAPE: lambda: tvm_ffi.Shape(reader.list(reader.i64)),
         ConstantKind.STRING: reader.string,
@@ -268,17 +272,6 @@ def _read_constant(reader: Reader, data: Array) -> Constant:
         ConstantKind.BOOL: lambda: _read_flag(reader),
     }
     return Constant(readers[kind](), name)
-
-
-def _read_tensor(reader: Reader, data: Array) -> tvm_ffi.Tensor:
-    element, shape, start = _read_dtype(reader), reader.list(reader.u64), reader.u64()
-    # Without its zeros, so that a size of 0 cannot hide dimensions beyond what memory can have.
-    if len(shape) > _MAX_RANK or prod(dim or 1 for dim in shape) >= 1 << 56:
-        reader.fail(f"a tensor of shape {list(shape)}")
-    size = prod(shape) * element.itemsize
-    if start % ALIGNMENT or start + size > data.size:
-        reader.fail(f"a tensor at bytes {start} to {start + size} of {data.size} bytes of data")
-    return tensor_on(data[start : start + size], shape, element)
 
 
 MAGIC = b"\x89RVM\r\n\x1a\n"
@@ -367,7 +360,10 @@ def _write(executable: ExecutableContents, stream: BinaryIO, purpose: str = Trus
     end = start
     for tag, parts in sections:
         size = sum(len(part) for part in parts)
-        table += _ENTRY.pack(tag, _checksum(parts), end, size)
+        value = 0
+        for part in parts:
+            value = zlib.crc32(part, value)
+        table += _ENTRY.pack(tag, value, end, size)
         end = _aligned(end + size)
     header = _HEADER.pack(MAGIC, VERSION, len(sections), end) + table
     # What came from elsewhere does not become this user's own by being copied.
@@ -386,13 +382,6 @@ def _aligned(position: int) -> int:
 
 def _padded(data: bytes) -> bytes:
     return data.ljust(_aligned(len(data)), b"\0")
-
-
-def _checksum(parts: Sequence[bytes | memoryview]) -> int:
-    value = 0
-    for part in parts:
-        value = zlib.crc32(part, value)
-    return value
 
 
 def _read(make: type[E], memory: Array, trust: Trust, remedy: str) -> E:

@@ -410,32 +410,30 @@ def linker() -> list[str]:
 
 
 def _check_native(executable: ExecutableContents) -> None:
-    bytecode = [name for name in executable.entries if _kind(executable, name) is FunctionKind.BYTECODE]
+    bytecode = [
+        name
+        for name in executable.entries
+        if executable.functions[executable.function_index[name]].kind is FunctionKind.BYTECODE
+    ]
     if bytecode:
         raise ValueError(f"export_library: no native code for {', '.join(bytecode)}: build with mode native")
     if not executable.native:
         raise ValueError("export_library: the executable has no native code: build with mode native")
     for name in executable.entries:
-        _check_name(name)
+        # `ValueError` for the few names that a function may have, but no function of a library.
+        if name in _RESERVED or name.startswith(_RESERVED_PREFIXES):
+            raise ValueError(
+                f"export_library: {SYMBOL_PREFIX}{name} is something else there, rename the function {name}"
+            )
+        if "\0" in name or "@" in name:
+            character, meaning = (
+                ("a zero byte", "ends a symbol") if "\0" in name else ("@", "begins the version of a symbol")
+            )
+            raise ValueError(f"export_library: {character} {meaning} of a library, rename the function {name!r}")
     symbols = {symbol for native in executable.native for symbol in native.symbols}
     missing = [name for name in executable.entries if f"{SYMBOL_PREFIX}{name}" not in symbols]
     if missing:
         raise ValueError(f"export_library: the native code has no symbol {SYMBOL_PREFIX}{missing[0]}")
-
-
-def _check_name(name: str) -> None:
-    """`ValueError` for the few names that a function may have, but no function of a library."""
-    if name in _RESERVED or name.startswith(_RESERVED_PREFIXES):
-        raise ValueError(f"export_library: {SYMBOL_PREFIX}{name} is something else there, rename the function {name}")
-    if "\0" in name or "@" in name:
-        character, meaning = (
-            ("a zero byte", "ends a symbol") if "\0" in name else ("@", "begins the version of a symbol")
-        )
-        raise ValueError(f"export_library: {character} {meaning} of a library, rename the function {name!r}")
-
-
-def _kind(executable: ExecutableContents, name: str) -> FunctionKind:
-    return executable.functions[executable.function_index[name]].kind
 
 
 def _run(command: Sequence[str]) -> None:

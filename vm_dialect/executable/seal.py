@@ -40,16 +40,7 @@ def seal(purpose: str, contents: Sequence[Sequence[bytes | memoryview]]) -> byte
 
     A seal for one purpose does not fit for another.
     """
-    return _seal(user_key(), purpose, contents)
-
-
-def fits(given: bytes, purpose: str, contents: Sequence[Sequence[bytes | memoryview]]) -> bool:
-    """Whether this user has made the seal."""
-    return given != NO_SEAL and hmac.compare_digest(given, seal(purpose, contents))
-
-
-def _seal(key: bytes, purpose: str, contents: Sequence[Sequence[bytes | memoryview]]) -> bytes:
-    code = hmac.new(key, digestmod=hashlib.sha256)
+    code = hmac.new(user_key(), digestmod=hashlib.sha256)
     for part in (b"xdsl-relax seal 1", purpose.encode()):
         code.update(b"%d:" % len(part))
         code.update(part)
@@ -59,6 +50,11 @@ def _seal(key: bytes, purpose: str, contents: Sequence[Sequence[bytes | memoryvi
         for digest in _digests(pieces):
             code.update(digest)
     return code.digest()
+
+
+def fits(given: bytes, purpose: str, contents: Sequence[Sequence[bytes | memoryview]]) -> bool:
+    """Whether this user has made the seal."""
+    return given != NO_SEAL and hmac.compare_digest(given, seal(purpose, contents))
 
 
 def _digests(pieces: Sequence[Sequence[memoryview]]) -> Iterable[bytes]:

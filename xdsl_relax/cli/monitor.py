@@ -69,12 +69,29 @@ class PassMonitor:
         if previous is not None:
             self.timings.append((previous.name, time.perf_counter() - self._started))
         if self.verify and (self.verify_each or previous is None or following is None):
-            self._verify(previous, module)
+            started = time.perf_counter()
+            try:
+                verify_module(module)
+            except InvalidModule as error:
+                if previous is None:
+                    raise
+                raise ToolError(f"pass '{previous.name}' made an invalid module\n{error}") from error
+            self._verification += time.perf_counter() - started
         if self.validation is not None:
             self._validate(previous, module)
         if previous is not None and self.print_between:
             print(f"// -----// IR after {previous.name} //----- //", print_module(module), sep="\n", file=sys.stderr)
-        self._print(previous, module, following)
+        # Prints what `--mlir-print-ir-..` says.
+        options = self.printing
+        text = print_module(module) if options.compares else None
+        if previous is not None and (options.after_all or previous.name in options.after):
+            if not options.only_changes or text != self._text:
+                self._dump("After", previous.name, module)
+            elif options.only_changes:
+                print(f"// -----// IR Dump After {previous.name} (no change) //----- //", file=sys.stderr)
+        if following is not None and (options.before_all or following.name in options.before):
+            self._dump("Before", following.name, module)
+        self._text = text
         self.running = following
         self.position += 1
         if following is not None and self.keep_text:
@@ -92,19 +109,6 @@ class PassMonitor:
         except DiagnosticException as error:
             raise ToolError(str(error)) from error
 
-    def _print(self, previous: ModulePass | None, module: ModuleOp, following: ModulePass | None) -> None:
-        """Prints what `--mlir-print-ir-..` says."""
-        options = self.printing
-        text = print_module(module) if options.compares else None
-        if previous is not None and (options.after_all or previous.name in options.after):
-            if not options.only_changes or text != self._text:
-                self._dump("After", previous.name, module)
-            elif options.only_changes:
-                print(f"// -----// IR Dump After {previous.name} (no change) //----- //", file=sys.stderr)
-        if following is not None and (options.before_all or following.name in options.before):
-            self._dump("Before", following.name, module)
-        self._text = text
-
     def _dump(self, when: str, name: str, module: ModuleOp) -> None:
         print(f"// -----// IR Dump {when} {name} //----- //", print_module(module), sep="\n", file=sys.stderr)
 
@@ -113,16 +117,6 @@ class PassMonitor:
         rows = [*self.timings, ("(verification)", self._verification)]
         rows.append(("total", sum(seconds for _, seconds in rows)))
         return "\n".join(f"{1000 * seconds:10.2f} ms  {name}" for name, seconds in rows)
-
-    def _verify(self, previous: ModulePass | None, module: ModuleOp) -> None:
-        started = time.perf_counter()
-        try:
-            verify_module(module)
-        except InvalidModule as error:
-            if previous is None:
-                raise
-            raise ToolError(f"pass '{previous.name}' made an invalid module\n{error}") from error
-        self._verification += time.perf_counter() - started
 
 
 def print_module(module: ModuleOp, *, generic: bool = False) -> str:

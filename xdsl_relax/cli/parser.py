@@ -126,7 +126,10 @@ QUOTE = "'"
 def our_passes() -> Listing:
     """Our passes and those of extensions, with the first line of their docstrings."""
     load_extensions()
-    rows = [(name, _summary(make())) for name, make in sorted(pass_factories(former=False).items())]
+    rows = [
+        (name, (_documentation(make()).splitlines() or [""])[0])
+        for name, make in sorted(pass_factories(former=False).items())
+    ]
     return "passes", rows
 
 
@@ -157,10 +160,6 @@ def describe_pass(name: str) -> str:
         for option in get_pass_option_infos(cls)
     ]
     return "\n".join((f"{name}\n", _documentation(cls), *(("\nOptions:", *options) if options else ())))
-
-
-def _summary(cls: type[ModulePass]) -> str:
-    return (_documentation(cls).splitlines() or [""])[0]
 
 
 def _documentation(cls: type[ModulePass]) -> str:

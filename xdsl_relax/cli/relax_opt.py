@@ -257,7 +257,11 @@ class RelaxOptMain(xDSLOptMain):
             print(describe_pass(name) if name else listing_text(("", our_passes()[1])).strip())
             return
         if self.args.list_passes or self.args.show_dialects:
-            self._list()
+            if self.args.list_passes:
+                print(listing_text(our_passes()), listing_text(other_passes(self._pass_names())), sep="\n", end="")
+            if self.args.show_dialects:
+                names = [*XDSL_UNIVERSE.all_dialects, *installed_dialects()]
+                print("\n".join(map(listing_text, dialects(dict.fromkeys(names)))), end="")
             return
         if self.args.split_input_file and self.args.view is not None:
             raise ToolError("--view draws one module; leave out --split-input-file")
@@ -270,13 +274,6 @@ class RelaxOptMain(xDSLOptMain):
             self._run_every_chunk()
         else:
             super().run()
-
-    def _list(self) -> None:
-        if self.args.list_passes:
-            print(listing_text(our_passes()), listing_text(other_passes(self._pass_names())), sep="\n", end="")
-        if self.args.show_dialects:
-            names = [*XDSL_UNIVERSE.all_dialects, *installed_dialects()]
-            print("\n".join(map(listing_text, dialects(dict.fromkeys(names)))), end="")
 
     def _pass_names(self) -> Sequence[str]:
         return list(self.available_passes | available_passes(installed=True))

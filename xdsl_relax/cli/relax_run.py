@@ -7,7 +7,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -66,24 +66,6 @@ if TYPE_CHECKING:
     from vm_dialect.profiler import Profile
 
 Result = TypeVar("Result")
-
-
-def _arguments(collected: Iterable[tuple[str, str]], rng: Generator) -> Sequence[NamedValue]:
-    readers: dict[str, Callable[[str], object]] = {
-        "--input": read_array,
-        "--random": lambda text: random_array(text, rng),
-        "--value": literal,
-    }
-    values: list[NamedValue] = []
-    for kind, text in collected:
-        if not text:
-            continue  # --random alone
-        parameter, rest = named(text)
-        if kind == "--input" and parameter is None and rest.endswith(".npz"):
-            values += read_archive(rest)
-            continue
-        values.append(NamedValue(rest, readers[kind](rest), parameter))
-    return values
 
 
 def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Result:
@@ -266,7 +248,20 @@ class _Inputs:
 
         rng = np.random.default_rng(args.seed)
         collected: Sequence[tuple[str, str]] = args.inputs or ()
-        given = _arguments(collected, rng)
+        readers: dict[str, Callable[[str], object]] = {
+            "--input": read_array,
+            "--random": lambda text: random_array(text, rng),
+            "--value": literal,
+        }
+        given: list[NamedValue] = []
+        for kind, text in collected:
+            if not text:
+                continue  # --random alone
+            parameter, rest = named(text)
+            if kind == "--input" and parameter is None and rest.endswith(".npz"):
+                given += read_archive(rest)
+                continue
+            given.append(NamedValue(rest, readers[kind](rest), parameter))
         if ("--random", "") in collected:
             return _Inputs(given, rng, dict(pair for each in args.dims for pair in each))
         if args.dims:

@@ -171,15 +171,12 @@ def random_array(specification: str, rng: np.random.Generator) -> Array:
     dtype = numpy_dtype(element_type(match["dtype"]))
     shape = tuple(int(dim) for dim in match["shape"].split(",") if dim.strip())
     try:
-        return _random(dtype, shape, int(match["limit"] or DEFAULT_LIMIT), rng)
+        limit = int(match["limit"] or DEFAULT_LIMIT)
+        if dtype.kind in "iub":
+            return rng.integers(0, 2 if dtype.kind == "b" else limit, shape).astype(dtype)
+        return np.asarray(rng.standard_normal(shape)).astype(dtype)
     except (MemoryError, ValueError) as error:
         raise ToolError(f"cannot make {specification}: {error}") from error
-
-
-def _random(dtype: np.dtype[Any], shape: tuple[int, ...], limit: int, rng: np.random.Generator) -> Array:
-    if dtype.kind in "iub":
-        return rng.integers(0, 2 if dtype.kind == "b" else limit, shape).astype(dtype)
-    return np.asarray(rng.standard_normal(shape)).astype(dtype)
 
 
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}

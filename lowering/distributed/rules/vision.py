@@ -7,7 +7,7 @@ DT1: `get_valid_counts` and `box_nms` along the batch.
 
 from __future__ import annotations
 
-from lowering.distributed.factors import Factors, Labels, dims, shards
+from lowering.distributed.factors import Factors, dims, shards
 from relax_dialect.ops.vision import BoxNMSOp, GetValidCountsOp, ROIAlignOp, ROIPoolOp
 
 
@@ -21,10 +21,7 @@ def by_region(op: ROIAlignOp | ROIPoolOp) -> Factors:
 def by_batch(op: GetValidCountsOp | BoxNMSOp) -> Factors:
     """DT1: the first dimension of all operands and results."""
     operands, results = (
-        [_batch(len(dims(value))) for value in values] for values in (tuple(op.operands), tuple(op.results))
+        [(("n", *(None,) * (len(dims(value)) - 1))) for value in values]
+        for values in (tuple(op.operands), tuple(op.results))
     )
     return Factors(operands, results)
-
-
-def _batch(rank: int) -> Labels:
-    return ("n", *(None,) * (rank - 1))

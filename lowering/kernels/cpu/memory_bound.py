@@ -71,7 +71,15 @@ def _is_elementwise(stage: Stage) -> bool:
 def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> None:
     """Generates an elementwise stage or a reduction."""
     if reduction is None:
-        _emit_elementwise(kernel, stage)
+        # Generates an elementwise stage by the first form that fits.
+        padding, interleavings = find_padding(stage), find_interleavings(kernel, stage)
+        broadcasts = find_broadcasts(kernel, stage)
+        if broadcasts is not None:
+            emit_broadcasts(kernel, broadcasts)
+        elif padding is not None:
+            emit_padding(kernel, padding)
+        else:
+            _emit_interleavings(kernel, stage, interleavings)
         return
     # Not at the top: many programs reduce nothing but by contractions.
     from lowering.kernels.cpu.reduce.reductions import emit_full_reduction, emit_kept_axes_reduction
@@ -80,18 +88,6 @@ def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> Non
         emit_full_reduction(kernel, stage, reduction)
     else:
         emit_kept_axes_reduction(kernel, stage, reduction)
-
-
-def _emit_elementwise(kernel: Kernel, stage: Stage) -> None:
-    """Generates an elementwise stage by the first form that fits."""
-    padding, interleavings = find_padding(stage), find_interleavings(kernel, stage)
-    broadcasts = find_broadcasts(kernel, stage)
-    if broadcasts is not None:
-        emit_broadcasts(kernel, broadcasts)
-    elif padding is not None:
-        emit_padding(kernel, padding)
-    else:
-        _emit_interleavings(kernel, stage, interleavings)
 
 
 def _emit_interleavings(kernel: Kernel, stage: Stage, interleavings: Sequence[Interleaving]) -> None:
@@ -171,7 +167,9 @@ class _Emitter:
                 kernel.allocate(alloc)
         kernel.results = self._results(scan)
         if scan is not None:
-            self._emit_scan(scan)
+            from lowering.kernels.cpu.scan import emit_scan_columns, emit_scan_rows
+
+            (emit_scan_rows if scan.is_along_rows else emit_scan_columns)(self.kernel, scan)
         elif row is None:
             for stage in self.stages:
                 emit_alone(self.kernel, stage, self.reductions.get(stage))
@@ -186,8 +184,3 @@ class _Emitter:
         read = {load.buffer for load in loads}
         written = {store.buffer for stage in self.stages for store in stage.stores}
         return frozenset(param for param in self.func.params if param in written and param not in read)
-
-    def _emit_scan(self, scan: Scan) -> None:
-        from lowering.kernels.cpu.scan import emit_scan_columns, emit_scan_rows
-
-        (emit_scan_rows if scan.is_along_rows else emit_scan_columns)(self.kernel, scan)

@@ -139,7 +139,10 @@ class IndexBuilder(HoistingBuilder):
             lhs, rhs = rhs, lhs
         number = self.known_integer(rhs)
         if number is not None:
-            return self._multiple(lhs, number)
+            terms, rest = self._parts(lhs)
+            if len(terms) > 1 and not rest and number and not self._are_apart(terms):
+                return self._index(llvm.MulOp, lhs, self.integer(number))
+            return self._total({term: factor * number for term, factor in terms}, rest * number)
         for left, right in ((lhs, rhs), (rhs, lhs)):
             terms, rest = self._parts(left)
             if self._are_apart(terms) or (not rest and terms[0][1] != 1 and len(terms) == 1):
@@ -155,12 +158,6 @@ class IndexBuilder(HoistingBuilder):
         for term, factor in others:
             found[term] = found.get(term, 0) + sign * factor
         return self._total(found, rest + sign * more)
-
-    def _multiple(self, value: SSAValue, number: int) -> SSAValue:
-        terms, rest = self._parts(value)
-        if len(terms) > 1 and not rest and number and not self._are_apart(terms):
-            return self._index(llvm.MulOp, value, self.integer(number))
-        return self._total({term: factor * number for term, factor in terms}, rest * number)
 
     def _product(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return self._index(llvm.MulOp, *sorted((lhs, rhs), key=self._rank))

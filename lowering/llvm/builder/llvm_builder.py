@@ -77,9 +77,6 @@ class ModuleBuilder:
 
     def finish(self) -> ModuleOp:
         """The module: text constants and declarations first."""
-        return ModuleOp([*self._heads(), *self.ops])
-
-    def _heads(self) -> list[Operation]:
         heads: list[Operation] = []
         for text, name in self._texts.items():
             size = len(text.encode())
@@ -89,7 +86,12 @@ class ModuleBuilder:
                     type_, name, "private", constant=True, value=StringAttr(text), unnamed_addr=2, alignment=1
                 )
             )
-        return [*heads, *(llvm.GlobalOp(i8, name, "internal", value=_ZERO, alignment=1) for name in self._flags)]
+        return ModuleOp(
+            [
+                *[*heads, *(llvm.GlobalOp(i8, name, "internal", value=_ZERO, alignment=1) for name in self._flags)],
+                *self.ops,
+            ]
+        )
 
     def flag(self, name: str) -> SymbolRefAttr:
         """The symbol of a byte of the module's own, 0 when it is loaded."""

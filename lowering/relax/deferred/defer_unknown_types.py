@@ -5,7 +5,7 @@ The first line of their text says it, as a comment, unless it is what `build` do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 
@@ -96,15 +96,11 @@ def groups(block: Block) -> Iterator[list[Operation]]:
         if joins or is_deferred(op):
             group.append(op)
             made.update(op.results)
-        elif group and _uses(op, made):
+        elif group and any(not made.isdisjoint(inner.operands) for inner in op.walk()):
             yield group
             group, made = [], set()
     if group:
         yield group
-
-
-def _uses(op: Operation, values: set[SSAValue]) -> bool:
-    return any(not values.isdisjoint(inner.operands) for inner in op.walk())
 
 
 def is_literal(value: SSAValue) -> bool:
@@ -202,14 +198,10 @@ def _text(module: ModuleOp) -> str:
     """The functions of a module with the locations of their ops."""
     stream = StringIO()
     printer = Printer(stream, print_debuginfo=True)
-    _print_all(printer, module.ops)
-    return stream.getvalue()
-
-
-def _print_all(printer: Printer, ops: Iterable[Operation]) -> None:
-    for op in ops:
+    for op in module.ops:
         printer.print_op(op)
         printer.print_string("\n")
+    return stream.getvalue()
 
 
 class DeferUnknownTypesPass(ModulePass):
@@ -249,12 +241,8 @@ def _defer_in(block: Block, function: str) -> None:
             _defer_in(inner, function)
     for group in list(groups(block)):
         for op in group:
-            _refuse_hopeless(op)
+            if all(map(is_static, op.operand_types)):
+                got = ", ".join(map(str, op.result_types))
+                hint = "refine the result with 'relax.match_cast' of a packed function, or another operator"
+                fail(op, f"expected a rank and dtype that follow from the operands, got {got}", hint)
         defer(group, function)
-
-
-def _refuse_hopeless(op: Operation) -> None:
-    if all(map(is_static, op.operand_types)):
-        got = ", ".join(map(str, op.result_types))
-        hint = "refine the result with 'relax.match_cast' of a packed function, or another operator"
-        fail(op, f"expected a rank and dtype that follow from the operands, got {got}", hint)

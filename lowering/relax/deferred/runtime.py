@@ -76,7 +76,7 @@ class TypesOfValues:
         if isinstance(value, tvm_ffi.Tensor) and isinstance(declared, TensorType | ObjectType):
             dims = declared.dims if isinstance(declared, TensorType) else None
             device = declared.device if isinstance(declared, TensorType) else None
-            return TensorType(self._shape(value.shape, dims), _dtype(value), device)
+            return TensorType(self._shape(value.shape, dims), parse_dtype(element_type(str(value.dtype)).name), device)
         if isinstance(value, tvm_ffi.Shape) and isinstance(declared, ShapeType | ObjectType):
             return ShapeType(self._shape(value, declared.dims if isinstance(declared, ShapeType) else None))
         if isinstance(value, tvm_ffi.Array) and isinstance(declared, TupleType):
@@ -114,10 +114,6 @@ def bindings(value: Any, info: StructInfo) -> dict[str, int]:
         for field, part in zip(value, info.fields, strict=True):
             found |= bindings(field, part)
     return found
-
-
-def _dtype(value: tvm_ffi.Tensor) -> Any:
-    return parse_dtype(element_type(str(value.dtype)).name)
 
 
 def for_kinds(template: FuncOp, arguments: Sequence[Any]) -> FuncOp:

@@ -11,7 +11,6 @@ from typing import Any, Self
 from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import BlockArgument
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.arg_spec import ArgSpec
@@ -30,7 +29,7 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, entry_match, match_types
 from relax_dialect.struct_info.symbols import iter_bare_symbols, iter_symbols, substitute
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import constant
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.specialization import specialize
 
@@ -72,7 +71,16 @@ def bind_symbols(func: FuncOp, values: Mapping[str, int]) -> None:
     Raises `InvalidModule` if there is no such symbol, a value is out of its bounds, another symbol cannot be solved
     any more, or an op can never succeed for these values.
     """
-    _check_values(func, values)
+    bounds = {bound.symbol.data: bound.interval for bound in func.symbols}
+    for name, value in values.items():
+        if name not in bounds:
+            known = f"binds {', '.join(bounds)}" if bounds else "binds no symbols"
+            fail(func, f"@{func.sym_name.data} {known}, got a value for {name}")
+        low, high = bounds[name]
+        if value < low or (high is not None and value > high):
+            fail(
+                func, f"@{func.sym_name.data} expected {name} in [{low}, {'_' if high is None else high}], got {value}"
+            )
     mapping = {name: constant(value) for name, value in values.items()}
     old, names = func.function_type, func.param_names
     witnesses = dict(zip(old.symbol_names, func.witnesses, strict=True))
@@ -83,7 +91,14 @@ def bind_symbols(func: FuncOp, values: Mapping[str, int]) -> None:
         symbols=[bound for bound in old.symbols if bound.symbol.data not in mapping],
     )
     for name, dim in mapping.items():
-        _replace_witness(func, witnesses[name], dim)
+        witness = witnesses[name]
+        if witness.uses.get_length():
+            op = PrimOp(dim)
+            op.result.name_hint = witness.name_hint
+            inherit_location(func, op)
+            Rewriter.insert_op(op, InsertPoint.at_start(func.body.block))
+            witness.replace_all_uses_with(op.result)
+        func.body.block.erase_arg(witness)
     for argument in func.body.block.args:
         substitute_in_value(argument, mapping)
     substitute_in(func.body.block.ops, mapping)
@@ -111,29 +126,6 @@ def settle_function(func: FuncOp) -> None:
             settle((op,))
         except VerifyException as error:
             fail(op, f"'{op.name}' op can never succeed then: {error}", "bind other values")
-
-
-def _check_values(func: FuncOp, values: Mapping[str, int]) -> None:
-    bounds = {bound.symbol.data: bound.interval for bound in func.symbols}
-    for name, value in values.items():
-        if name not in bounds:
-            known = f"binds {', '.join(bounds)}" if bounds else "binds no symbols"
-            fail(func, f"@{func.sym_name.data} {known}, got a value for {name}")
-        low, high = bounds[name]
-        if value < low or (high is not None and value > high):
-            fail(
-                func, f"@{func.sym_name.data} expected {name} in [{low}, {'_' if high is None else high}], got {value}"
-            )
-
-
-def _replace_witness(func: FuncOp, witness: BlockArgument, value: Dim) -> None:
-    if witness.uses.get_length():
-        op = PrimOp(value)
-        op.result.name_hint = witness.name_hint
-        inherit_location(func, op)
-        Rewriter.insert_op(op, InsertPoint.at_start(func.body.block))
-        witness.replace_all_uses_with(op.result)
-    func.body.block.erase_arg(witness)
 
 
 @dataclass(frozen=True)
@@ -205,8 +197,25 @@ class BindParamsPass(ModulePass):
         constants = {i: ConstantOp(elements(value)) for i, value in given.items() if not isinstance(value, str)}
         bind_symbols(func, _symbol_values(func, constants))
         for index, value in sorted(given.items(), reverse=True):
-            _replace(func, index, constants.get(index) or _weight(func, index, value))
-        _remove(func, set(given))
+            # Puts a constant at the start, with a cast to the type of the parameter if it is not of that
+            # type.
+            constant = constants.get(index) or _weight(func, index, value)
+            param, info = func.params[index], func.function_type.params[index]
+            ops: list[ConstantOp | MatchCastOp] = [constant]
+            if constant.result.type != info:
+                ops.append(MatchCastOp(constant.result, info))
+            inherit_location(func, ops)
+            ops[-1].result.name_hint = param.name_hint
+            param.replace_all_uses_with(ops[-1].result)
+            Rewriter.insert_op(ops, InsertPoint.at_start(func.body.block))
+        # Takes parameters without uses out of the signature; the others keep their names.
+        indices = set(given)
+        old, params, names = func.function_type, func.params, func.param_names
+        for index in indices:
+            func.body.block.erase_arg(params[index])
+        kept = [info for index, info in enumerate(old.params) if index not in indices]
+        func.function_type = FuncType(kept, old.ret, pure=old.pure, symbols=old.symbols)
+        func.name_params([name for index, name in enumerate(names) if index not in indices])
         settle_function(func)
 
 
@@ -261,28 +270,6 @@ def _weight(func: FuncOp, index: int, name: str) -> ConstantOp:
     except VerifyException as error:
         fail(func, f"@{func.sym_name.data} parameter #{index}: {error}", "run 'bind-symbolic-vars' first")
     return op
-
-
-def _replace(func: FuncOp, index: int, constant: ConstantOp) -> None:
-    """Puts a constant at the start, with a cast to the type of the parameter if it is not of that type."""
-    param, info = func.params[index], func.function_type.params[index]
-    ops: list[ConstantOp | MatchCastOp] = [constant]
-    if constant.result.type != info:
-        ops.append(MatchCastOp(constant.result, info))
-    inherit_location(func, ops)
-    ops[-1].result.name_hint = param.name_hint
-    param.replace_all_uses_with(ops[-1].result)
-    Rewriter.insert_op(ops, InsertPoint.at_start(func.body.block))
-
-
-def _remove(func: FuncOp, indices: set[int]) -> None:
-    """Takes parameters without uses out of the signature; the others keep their names."""
-    old, params, names = func.function_type, func.params, func.param_names
-    for index in indices:
-        func.body.block.erase_arg(params[index])
-    kept = [info for index, info in enumerate(old.params) if index not in indices]
-    func.function_type = FuncType(kept, old.ret, pure=old.pure, symbols=old.symbols)
-    func.name_params([name for index, name in enumerate(names) if index not in indices])
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,15 @@ class ExpandTupleArgumentsPass(ModulePass):
             plan = _plan(func, sites)
             if any(fields is not None for fields in plan):
                 for site in sites:
-                    _expand_site(site, plan)
+                    given = given_values(site)
+                    values = [
+                        leaf
+                        for value, fields in zip(given, plan, strict=False)
+                        for leaf in _taken_apart(value, fields, site)
+                    ]
+                    owners = [value.owner for value in given]
+                    replace_values(site, values)
+                    erase_dead(owner for owner in owners if isinstance(owner, Operation))
                 _expand_entry(func, plan)
 
 
@@ -98,14 +106,6 @@ def _leaves(info: StructInfo, fields: _Fields) -> Iterator[StructInfo]:
         return
     for inner, deeper in zip(info.fields, fields, strict=True):
         yield from _leaves(inner, deeper)
-
-
-def _expand_site(site: CallSite, plan: Sequence[_Fields]) -> None:
-    given = given_values(site)
-    values = [leaf for value, fields in zip(given, plan, strict=False) for leaf in _taken_apart(value, fields, site)]
-    owners = [value.owner for value in given]
-    replace_values(site, values)
-    erase_dead(owner for owner in owners if isinstance(owner, Operation))
 
 
 def _taken_apart(value: SSAValue, fields: _Fields, site: CallSite) -> Iterator[SSAValue]:

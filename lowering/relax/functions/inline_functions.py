@@ -70,7 +70,13 @@ class _Inlining:
             self.prover,
         )
         self.checked = _symbols_known_at_run_time(callee, match)
-        renamed = _rename(callee, taken)
+        # New names, which become taken, for all symbols that the callee binds.
+        own = all_symbols(callee)
+        renamed: dict[str, Dim] = {}
+        for name in bound_symbols(callee):
+            new = fresh_name(name, taken | own) if name in taken else name
+            taken.add(new)
+            renamed[name] = symbol(new)
         checked = {bound.symbol.data for bound in self.checked}
         known = {name: dim for name, dim in match.bindings.items() if name not in checked}
         self.mapping: dict[str, Dim] = {**renamed, **known}
@@ -125,7 +131,7 @@ class _Inlining:
             values[cast[0]] = op.result
         else:  # together, since a symbol may be solved from one and used in another
             given = self._insert(TupleOp(*(values[i] for i in cast))).result
-            op = self._cast(given, _tuple(infos, cast), "arguments", symbols)
+            op = self._cast(given, TupleType(infos[index] for index in cast), "arguments", symbols)
             for field, index in enumerate(cast):
                 values[index] = self._insert(TupleGetOp(op.result, field)).result
         return values, {old.symbol.data: new for old, new in zip(self.checked, op.witnesses, strict=True)}
@@ -183,21 +189,6 @@ def _symbols_known_at_run_time(callee: FuncOp, match: Match) -> Sequence[SymbolA
         for bound in callee.symbols
         if bound.symbol.data in within or not match.slots.keys().isdisjoint(match.bindings[bound.symbol.data].symbols)
     ]
-
-
-def _rename(callee: FuncOp, taken: set[str]) -> dict[str, Dim]:
-    """New names, which become taken, for all symbols that the callee binds."""
-    own = all_symbols(callee)
-    renamed: dict[str, Dim] = {}
-    for name in bound_symbols(callee):
-        new = fresh_name(name, taken | own) if name in taken else name
-        taken.add(new)
-        renamed[name] = symbol(new)
-    return renamed
-
-
-def _tuple(infos: Sequence[StructInfo], chosen: Sequence[int]) -> TupleType:
-    return TupleType(infos[index] for index in chosen)
 
 
 class InlineFunctionsPass(ModulePass):

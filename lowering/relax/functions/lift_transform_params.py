@@ -120,13 +120,7 @@ class _Lifting:
         kept = self.func.function_type.params[: len(self.func.params) - len(self.weights)]
         weights = as_struct_infos(weight.type for weight in self.weights)
         new = FuncOp(name, self._type(weights, TupleType(types), set()))
-        changed = self._type([*kept, *types], self.func.function_type.ret, self._named())
-        self._fill(new)
-        self._take_out(changed)
-        Rewriter.insert_op(new, InsertPoint.before(self.func))
-
-    def _named(self) -> set[str]:
-        """The symbols that what stays of the function names, or whose witnesses it uses."""
+        # The symbols that what stays of the function names, or whose witnesses it uses.
         moved = set(self.ops)
         named = {
             name
@@ -135,7 +129,24 @@ class _Lifting:
             for name in (symbols_used(op) if not op.regions else named_symbols(op))
         }
         used = zip(self.func.symbols, self.func.witnesses, strict=True)
-        return named | {bound.symbol.data for bound, witness in used if witness.first_use is not None}
+        changed = self._type(
+            [*kept, *types],
+            self.func.function_type.ret,
+            (named | {bound.symbol.data for bound, witness in used if witness.first_use is not None}),
+        )
+        # Copies the ops, with the constants that they use, into the new function.
+        mapping: dict[SSAValue, SSAValue] = dict(zip(self.weights, new.params, strict=True))
+        for weight, param in zip(self.weights, new.params, strict=True):
+            param.name_hint = weight.name_hint
+        new.name_params(self.func.param_names[len(self.func.params) - len(self.weights) :])
+        constants = dict.fromkeys(value.owner for op in self.ops for value in op.operands if value not in self._values)
+        ops = [op.clone(mapping) for op in (*constants, *self.ops) if isinstance(op, Operation)]
+        result = TupleOp(*(mapping[value] for value in self.outputs))
+        end = ReturnOp(result.result)
+        new.body.block.add_ops([*ops, result, end])
+        inherit_location(self.func, [new, result, end])
+        self._take_out(changed)
+        Rewriter.insert_op(new, InsertPoint.before(self.func))
 
     def _type(self, params: Sequence[StructInfo], ret: StructInfo, named: set[str]) -> FuncType:
         """A function type with those symbols of the function that are named; fails if it cannot be entered."""
@@ -153,19 +164,6 @@ class _Lifting:
                 hint,
             )
         return info
-
-    def _fill(self, new: FuncOp) -> None:
-        """Copies the ops, with the constants that they use, into the new function."""
-        mapping: dict[SSAValue, SSAValue] = dict(zip(self.weights, new.params, strict=True))
-        for weight, param in zip(self.weights, new.params, strict=True):
-            param.name_hint = weight.name_hint
-        new.name_params(self.func.param_names[len(self.func.params) - len(self.weights) :])
-        constants = dict.fromkeys(value.owner for op in self.ops for value in op.operands if value not in self._values)
-        ops = [op.clone(mapping) for op in (*constants, *self.ops) if isinstance(op, Operation)]
-        result = TupleOp(*(mapping[value] for value in self.outputs))
-        end = ReturnOp(result.result)
-        new.body.block.add_ops([*ops, result, end])
-        inherit_location(self.func, [new, result, end])
 
     def _take_out(self, info: FuncType) -> None:
         func, block = self.func, self.func.body.block

@@ -273,21 +273,17 @@ def _segments(block: Block, facts: dict[str, KernelFacts]) -> list[list[CallTIRO
     segments: list[list[CallTIROp]] = [[]]
     for op in block.ops:
         if isinstance(op, CallTIROp):
-            if _may_be_fused(op, facts):
+            name = op.callee.string_value()
+            if name not in facts:
+                func = find_prim_func(op, op.callee)
+                facts[name] = KernelFacts(OpPattern.OPAQUE, OpPattern.OPAQUE) if func is None else KernelFacts.of(func)
+            types = (*op.arguments.types, *op.res.types)
+            known = all(isinstance(info, PrimType) or _is_known(info) for info in types)
+            if known and not op.shapes and facts[name].pattern is not OpPattern.OPAQUE:
                 segments[-1].append(op)
         elif segments[-1] and may_be_observed(op):
             segments.append([])
     return [calls for calls in segments if len(calls) > 1]
-
-
-def _may_be_fused(op: CallTIROp, facts: dict[str, KernelFacts]) -> bool:
-    name = op.callee.string_value()
-    if name not in facts:
-        func = find_prim_func(op, op.callee)
-        facts[name] = KernelFacts(OpPattern.OPAQUE, OpPattern.OPAQUE) if func is None else KernelFacts.of(func)
-    types = (*op.arguments.types, *op.res.types)
-    known = all(isinstance(info, PrimType) or _is_known(info) for info in types)
-    return known and not op.shapes and facts[name].pattern is not OpPattern.OPAQUE
 
 
 def _is_known(info: object) -> bool:

@@ -314,19 +314,18 @@ class _Kernels:
             name = fresh_name(stem(kernel.callees), self._names)
             self._names.add(name)
             found = self._made[kernel.key] = (kernel.build(name), kernel.symbols)
-            Rewriter.insert_op(found[0], self._insert_point())
+            # After the last kernel that there is.
+            last = None
+            for op in self.module.ops:
+                last = op if isinstance(op, PrimFuncOp) else last
+            Rewriter.insert_op(
+                found[0], (InsertPoint.at_start(self.module.body.block) if last is None else InsertPoint.after(last))
+            )
         self.merged.update(dict.fromkeys(kernel.callees))
         call = kernel.call(*found)
         constants = [value.owner for value in kernel.omitted if isinstance(value.owner, Operation)]
         Rewriter.replace_op(group, call)
         erase_dead(constants)
-
-    def _insert_point(self) -> InsertPoint:
-        """After the last kernel that there is."""
-        last = None
-        for op in self.module.ops:
-            last = op if isinstance(op, PrimFuncOp) else last
-        return InsertPoint.at_start(self.module.body.block) if last is None else InsertPoint.after(last)
 
 
 def _same(one: Number | None, other: Number | None) -> bool:

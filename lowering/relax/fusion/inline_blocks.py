@@ -45,7 +45,9 @@ def inline_buffers(func: PrimFuncOp, buffers: Sequence[SSAValue]) -> None:
     for op in func.body.walk():
         if isinstance(op, BlockOp):
             _number_values(op.body.block, accesses)
-    _erase_unused(func)
+    for op in reversed(ops_in(func.body)):
+        if is_index_op(op) and not any(result.uses for result in op.results):
+            Rewriter.erase_op(op)
 
 
 @dataclass
@@ -256,9 +258,3 @@ def _number_values(block: Block, accesses: _Accesses) -> None:
         first = seen.setdefault(key, op)
         if first is not op:
             Rewriter.replace_op(op, [], first.results)
-
-
-def _erase_unused(func: PrimFuncOp) -> None:
-    for op in reversed(ops_in(func.body)):
-        if is_index_op(op) and not any(result.uses for result in op.results):
-            Rewriter.erase_op(op)

@@ -78,16 +78,13 @@ class Nest:
             else:
                 last = clone(op)
                 Rewriter.insert_op(last, insert_point)
-        self._name_as(more)
-        assert isinstance(last, StoreOp)
-        return Nest(self.loops, self.block, last)
-
-    def _name_as(self, other: Nest) -> None:
-        self.block.location = other.block.location
-        _name_values(self.block.body.block.args, other.block.body.block.args)
-        for mine, theirs in zip(self.loops, other.loops, strict=True):
+        self.block.location = more.block.location
+        _name_values(self.block.body.block.args, more.block.body.block.args)
+        for mine, theirs in zip(self.loops, more.loops, strict=True):
             mine.location = theirs.location
             _name_values(mine.body.block.args, theirs.body.block.args)
+        assert isinstance(last, StoreOp)
+        return Nest(self.loops, self.block, last)
 
 
 @dataclass(frozen=True)
@@ -243,8 +240,13 @@ class KernelBody:
         `passing` are parameters, in memory of this function, that nothing else reads. If the function that made one of
         them and this one compute element by element, they share their loops, and the memory goes.
         """
-        known = self._elementwise_of(callee)
-        self._keep_in_place(callee, params)
+        if callee not in self._elementwise:
+            self._elementwise[callee] = ElementwiseKernel.of(callee)
+        known = self._elementwise[callee]
+        # Where what is there already is written again, nothing that is in front may move after.
+        if any(v in self._seen and not is_only_loaded(p) for p, v in zip(callee.params, params, strict=True)):
+            self._made.clear()
+        self._seen.update(params)
         read = None if known is None else self._joint(known, callee, params, dims, passing)
         values: dict[SSAValue, SSAValue] = dict(zip(callee.params, params, strict=True))
         for argument, name in zip(callee.symbol_args, callee.symbol_names, strict=True):
@@ -262,17 +264,6 @@ class KernelBody:
             else:
                 clone = self._clone(op, values, dims)
                 (self._allocations if isinstance(clone, AllocBufferOp) else self._nests)[clone] = None
-
-    def _elementwise_of(self, callee: PrimFuncOp) -> ElementwiseKernel | None:
-        if callee not in self._elementwise:
-            self._elementwise[callee] = ElementwiseKernel.of(callee)
-        return self._elementwise[callee]
-
-    def _keep_in_place(self, callee: PrimFuncOp, params: Sequence[SSAValue]) -> None:
-        """Where what is there already is written again, nothing that is in front may move after."""
-        if any(v in self._seen and not is_only_loaded(p) for p, v in zip(callee.params, params, strict=True)):
-            self._made.clear()
-        self._seen.update(params)
 
     def _joint(
         self,

@@ -283,7 +283,9 @@ def _convolution(op: Conv2dOp, known: Known) -> Step | None:
     if not plain or x is None or weights is None or not _is_f32(op):
         return None
     filters, inner, *window = (dim.constant_value or 0 for dim in weights)
-    if 2 * filters < blocking.size or not (_is_constant(op.w) or (all(window) and _may_be_rearranged(op))):
+    if 2 * filters < blocking.size or not (
+        isinstance(op.w.owner, ConstantOp) or (all(window) and _may_be_rearranged(op))
+    ):
         return None
     if groups == 1 and inner < blocking.size and known.of(op.x) is None:
         layouts = {"kernel_layout": StringAttr(blocking.outer), "out_layout": StringAttr(blocking.data)}
@@ -300,10 +302,6 @@ def _convolution(op: Conv2dOp, known: Known) -> Step | None:
     return _same(op, [Role.BLOCKS, role], filters, groups=integer(groups), out_layout=None, **layouts)
 
 
-def _is_constant(value: SSAValue) -> bool:
-    return isinstance(value.owner, ConstantOp)
-
-
 def _may_be_rearranged(op: Conv2dOp) -> bool:
     """Whether weights that are not constant may be read before, and have enough positions that use them to pay
     for it.
@@ -313,11 +311,10 @@ def _may_be_rearranged(op: Conv2dOp) -> bool:
 
 
 def _is_f32(op: Conv2dOp) -> bool:
-    return all(isinstance(info, TensorType) and isinstance(info.dtype, Float32Type) for info in _tensor_types(op))
-
-
-def _tensor_types(op: Operation) -> Sequence[Attribute]:
-    return [*op.operand_types, *op.result_types]
+    return all(
+        isinstance(info, TensorType) and isinstance(info.dtype, Float32Type)
+        for info in [*op.operand_types, *op.result_types]
+    )
 
 
 def _lanes(op: Operator, known: Known) -> Step | None:

@@ -231,7 +231,24 @@ def with_panels(func: PrimFuncOp, name: str, layouts: Mapping[int, PanelLayout])
         parameter = Rewriter.replace_value_with_new_type(parameter, _panel_type(kind, layout))
         for load in [use.operation for use in parameter.uses]:
             assert isinstance(load, LoadOp)  # as was found
-            _rewrite(load, layout, _sizes(kind))
+            # Reads from panels what was in a buffer with dimensions of these sizes.
+            sizes = _sizes(kind)
+            indices = Indices([])
+            if layout.parts > 1:
+                element = [index for index, size in zip(load.indices, sizes, strict=True) if size != 1]
+                sizes = [size for size in sizes if size != 1]
+                positions = group_indices(indices, element, sizes, layout.transposed, layout.width, layout.parts)
+            else:
+                *batch, r, j = load.indices
+                r, j = (j, r) if layout.transposed else (r, j)
+                panel, within = indices.split(j, layout.width)
+                positions = [*batch, panel, r, within]
+            new = LoadOp(load.buffer, positions)
+            new.result.name_hint = load.result.name_hint
+            for op in (*indices.emitted, new):
+                op.location = load.location
+            Rewriter.insert_op(indices.emitted, InsertPoint.before(load))
+            Rewriter.replace_op(load, new)
     return copy
 
 
@@ -249,26 +266,6 @@ def _panel_type(kind: BufferType, layout: PanelLayout) -> BufferType:
 
 def _sizes(kind: BufferType) -> list[int]:
     return [dim.constant_value or 0 for dim in kind.shape]
-
-
-def _rewrite(load: LoadOp, layout: PanelLayout, sizes: Sequence[int]) -> None:
-    """Reads from panels what was in a buffer with dimensions of these sizes."""
-    indices = Indices([])
-    if layout.parts > 1:
-        element = [index for index, size in zip(load.indices, sizes, strict=True) if size != 1]
-        sizes = [size for size in sizes if size != 1]
-        positions = group_indices(indices, element, sizes, layout.transposed, layout.width, layout.parts)
-    else:
-        *batch, r, j = load.indices
-        r, j = (j, r) if layout.transposed else (r, j)
-        panel, within = indices.split(j, layout.width)
-        positions = [*batch, panel, r, within]
-    new = LoadOp(load.buffer, positions)
-    new.result.name_hint = load.result.name_hint
-    for op in (*indices.emitted, new):
-        op.location = load.location
-    Rewriter.insert_op(indices.emitted, InsertPoint.before(load))
-    Rewriter.replace_op(load, new)
 
 
 def in_panels(value: TensorAttr, layout: PanelLayout) -> TensorAttr:
@@ -377,7 +374,14 @@ class _Packing:
     def __post_init__(self) -> None:
         self._names.update(name for op in self.module.ops if (name := symbol_name(op)) is not None)
         self.calls += [op for op in walked(self.module) if isinstance(op, CallTIROp) and any(_constants(op))]
-        self._alone = self._find_alone()
+        # The constants that nothing but products reads, all with one layout.
+        users: dict[object, list[tuple[ConstantOp, PanelLayout | None]]] = {}
+        for op in walked(self.module):
+            if isinstance(op, ConstantOp):
+                found = [self._layout(use.operation, use.index) for use in op.result.uses]
+                users.setdefault(op.value, []).extend((op, layout) for layout in found)
+        groups = [group for group in users.values() if len({layout for _, layout in group}) == 1]
+        self._alone = {op for group in groups for op, layout in group if layout is not None}
 
     def rewrite(self, call: CallTIROp) -> None:
         """The call of a variant, if there are constants for it."""
@@ -391,7 +395,15 @@ class _Packing:
             if not weights.result.uses:
                 Rewriter.erase_op(weights)
         self._replaced[func.sym_name.data] = None
-        call.callee = SymbolRefAttr(self._variant(func, tuple(chosen)))
+        numbers = tuple(chosen)
+        key = (func, numbers)
+        if key not in self._variants:
+            name = fresh_name(f"{func.sym_name.data}_panels", self._names)
+            self._names.add(name)
+            self._variants[key] = name
+            made = with_panels(func, name, {number: self._layouts[func][number] for number in numbers})
+            Rewriter.insert_op(made, InsertPoint.after(func))
+        call.callee = SymbolRefAttr(self._variants[key])
 
     def _layouts_of(self, func: PrimFuncOp) -> dict[int, PanelLayout]:
         if func not in self._layouts:
@@ -401,16 +413,6 @@ class _Packing:
     def _suits(self, number: int, constant: ConstantOp, layouts: dict[int, PanelLayout]) -> bool:
         elements = constant.sources if number in layouts else None
         return elements is not None and (constant in self._alone or elements.nbytes <= MOST_COPIED_BYTES)
-
-    def _find_alone(self) -> set[ConstantOp]:
-        """The constants that nothing but products reads, all with one layout."""
-        users: dict[object, list[tuple[ConstantOp, PanelLayout | None]]] = {}
-        for op in walked(self.module):
-            if isinstance(op, ConstantOp):
-                found = [self._layout(use.operation, use.index) for use in op.result.uses]
-                users.setdefault(op.value, []).extend((op, layout) for layout in found)
-        groups = [group for group in users.values() if len({layout for _, layout in group}) == 1]
-        return {op for group in groups for op, layout in group if layout is not None}
 
     def _layout(self, user: Operation, index: int) -> PanelLayout | None:
         func = find_prim_func(user, user.callee) if isinstance(user, CallTIROp) else None
@@ -426,16 +428,6 @@ class _Packing:
             new.location, new.result.name_hint = old.location, old.result.name_hint
             Rewriter.insert_op(new, InsertPoint.after(old))
         return self._made[old, layout]
-
-    def _variant(self, func: PrimFuncOp, numbers: tuple[int, ...]) -> str:
-        key = (func, numbers)
-        if key not in self._variants:
-            name = fresh_name(f"{func.sym_name.data}_panels", self._names)
-            self._names.add(name)
-            self._variants[key] = name
-            made = with_panels(func, name, {number: self._layouts[func][number] for number in numbers})
-            Rewriter.insert_op(made, InsertPoint.after(func))
-        return self._variants[key]
 
     def clean(self) -> None:
         """Erases the PrimFuncs that have been replaced everywhere."""

@@ -63,7 +63,7 @@ class InsertKillsPass(ModulePass):
         refuse_pure_regions((each for each in inner if each.has_trait(IsTerminator)), "the memory of values ends in it")
         for func in functions:
             _refuse_closures(func)
-            for block in _blocks(func):
+            for block in [block for op in func.walk() for region in op.regions for block in region.blocks]:
                 _end_values(block)
             if func.function_type.pure and any(isinstance(each, KillOp) for each in func.walk()):
                 # To free what the function made itself is no effect that a caller sees.
@@ -76,17 +76,15 @@ def _refuse_closures(func: FuncOp) -> None:
             fail(inner, "has values that end with its own calls", "run 'lambda-lift' before")
 
 
-def _blocks(func: FuncOp) -> list[Block]:
-    return [block for op in func.walk() for region in op.regions for block in region.blocks]
-
-
 def _end_values(block: Block) -> None:
     order = {op: index for index, op in enumerate(block.ops)}
     for op in list(block.ops):
         if isinstance(op, KillOp | StorageTensorOp | CheckArgsOp | MatchCastOp | GuardOp):
             continue
         for result in op.results:
-            if not isinstance(result.type, PrimType) and not _is_ended(result):
+            if not isinstance(result.type, PrimType) and not any(
+                isinstance(use.operation, KillOp) for use in result.uses
+            ):
                 _end(result, order, block)
 
 
@@ -99,10 +97,6 @@ def _ends_function(op: Operation) -> bool:
         parent = after.parent_op()
         return isinstance(parent, IfOp) and _ends_function(parent)
     return isinstance(after, ReturnOp)
-
-
-def _is_ended(value: SSAValue) -> bool:
-    return any(isinstance(use.operation, KillOp) for use in value.uses)
 
 
 def _end(value: SSAValue, order: dict[Operation, int], block: Block) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -26,7 +26,6 @@ from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.types import ShapeType, TensorType
-from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect import messages
 
@@ -117,13 +116,9 @@ class LowerKernelCall(RewritePattern):
         operands = [*op.arguments, *(out for out, target in zip(outputs, targets, strict=True) if target < 0)]
         match = match_prim_func(op, func, as_struct_infos(value.type for value in operands), op.tir_dims)
         sizes = [match.bindings[name] for name in func.symbol_names]
-        _refuse_unknown(op, sizes, match.slots)
+        if any(not size.symbols.isdisjoint(match.slots) for size in sizes):
+            fail(op, "has an argument whose shape is not known here", "bind its dimensions with 'relax.match_cast'")
         rewriter.replace(op, CallKernelOp(op.callee, operands, sizes), outputs)
-
-
-def _refuse_unknown(call: Operation, sizes: Sequence[Dim], slots: Collection[str]) -> None:
-    if any(not size.symbols.isdisjoint(slots) for size in sizes):
-        fail(call, "has an argument whose shape is not known here", "bind its dimensions with 'relax.match_cast'")
 
 
 def _check_apart(call: CallTIRInplaceOp) -> None:
@@ -139,7 +134,9 @@ def _check_apart(call: CallTIRInplaceOp) -> None:
                 message = messages.overlapping(
                     f"{func.sym_name.data}: {_described(func, index)}", _described(func, other)
                 )
-                _insert(call, CheckApartOp(call.arguments[index], call.arguments[other], message))
+                op = CheckApartOp(call.arguments[index], call.arguments[other], message)
+                inherit_location(call, op)
+                Rewriter.insert_op(op, InsertPoint.before(call))
 
 
 def _may_be_shared(value: SSAValue) -> bool:
@@ -185,8 +182,3 @@ def _name_dims(
     cast = MatchCastOp(shape, ShapeType(symbols), symbols)
     rewriter.insert(cast, InsertPoint.before(call))
     return info.with_shape(cast.result.type.dims if isinstance(cast.result.type, ShapeType) else None), cast.result
-
-
-def _insert(call: Operation, op: Operation) -> None:
-    inherit_location(call, op)
-    Rewriter.insert_op(op, InsertPoint.before(call))

@@ -33,16 +33,13 @@ class Lifetimes:
 
     def last_use(self, value: SSAValue) -> int:
         """The step of the last op that reads or writes the memory of `value`, through any alias."""
-        last = self._definition(value)
+        owner = value.owner
+        last = self.steps[owner] if isinstance(owner, Operation) else 0
         for alias in views(value):
             for use in alias.uses:
                 if not isinstance(use.operation, KillOp):
                     last = max(last, self._end_of_use(use.operation, value))
         return last
-
-    def _definition(self, value: SSAValue) -> int:
-        owner = value.owner
-        return self.steps[owner] if isinstance(owner, Operation) else 0
 
     def _end_of_use(self, user: Operation, value: SSAValue) -> int:
         """The step at which the use by `user` is over: after the outermost loop that does not contain the value."""
@@ -135,7 +132,23 @@ def plan(buffers: Sequence[Buffer], prover: Prover) -> Plan:
     sizes = [aligned(buffer.size) for buffer in buffers]
     offsets: dict[int, Dim] = {}
     total = _pack_constants(buffers, sizes, offsets)
-    for slot in _share_slots(buffers, sizes, prover):
+    # Give every buffer of symbolic size a slot whose other users are dead while it lives.
+    slots: list[_Slot] = []
+    free: list[int] = []  # in the order in which they were made
+    busy: list[tuple[int, int]] = []  # a heap of the last step of a slot's user, and the slot
+    for i in sorted((i for i, size in enumerate(sizes) if not size.is_constant), key=lambda i: buffers[i].start):
+        while busy and busy[0][0] < buffers[i].start:
+            insort(free, heappop(busy)[1])
+        number = _best_slot(slots, free, sizes[i], prover)
+        if number is None:
+            number = len(slots)
+            slots.append(_Slot(sizes[i]))
+        else:
+            free.remove(number)
+            slots[number].make_room(sizes[i], prover)
+        slots[number].users.append(i)
+        heappush(busy, (buffers[i].end, number))
+    for slot in slots:
         for user in slot.users:
             offsets[user] = total
         total = total + slot.size
@@ -158,26 +171,6 @@ def _pack_constants(buffers: Sequence[Buffer], sizes: Sequence[Dim], offsets: di
         insort(placed, (offset, offset + constants[i], buffers[i]), key=lambda block: block[0])
         offsets[i] = constant(offset)
     return constant(max((end for _, end, _ in placed), default=0))
-
-
-def _share_slots(buffers: Sequence[Buffer], sizes: Sequence[Dim], prover: Prover) -> list[_Slot]:
-    """Give every buffer of symbolic size a slot whose other users are dead while it lives."""
-    slots: list[_Slot] = []
-    free: list[int] = []  # in the order in which they were made
-    busy: list[tuple[int, int]] = []  # a heap of the last step of a slot's user, and the slot
-    for i in sorted((i for i, size in enumerate(sizes) if not size.is_constant), key=lambda i: buffers[i].start):
-        while busy and busy[0][0] < buffers[i].start:
-            insort(free, heappop(busy)[1])
-        number = _best_slot(slots, free, sizes[i], prover)
-        if number is None:
-            number = len(slots)
-            slots.append(_Slot(sizes[i]))
-        else:
-            free.remove(number)
-            slots[number].make_room(sizes[i], prover)
-        slots[number].users.append(i)
-        heappush(busy, (buffers[i].end, number))
-    return slots
 
 
 def _best_slot(slots: Sequence[_Slot], free: Sequence[int], size: Dim, prover: Prover) -> int | None:

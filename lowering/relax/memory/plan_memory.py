@@ -234,7 +234,9 @@ def _report(func: FuncOp) -> FunctionMemory:
     storages = [op for op in func.walk() if isinstance(op, AllocStorageOp)]
     placed = [op for op in func.walk() if isinstance(op, StorageTensorOp)]
     own = [op for op in func.walk() if isinstance(op, AllocTensorOp)]
-    reused = _results_in_place(func)
+    # The types of results that took the memory of an operand; the result is the last argument.
+    calls = (op for op in func.walk() if isinstance(op, CallKernelOp) and IN_PLACE in op.attributes)
+    reused = [info for op in calls if isinstance(info := op.arguments[-1].type, TensorType)]
     sizes = [aligned(tensor_bytes(info)) for info in (*(op.result.type for op in placed), *reused)]
     return FunctionMemory(
         func.sym_name.data,
@@ -247,12 +249,6 @@ def _report(func: FuncOp) -> FunctionMemory:
         _bytes(own),
         len(reused),
     )
-
-
-def _results_in_place(func: FuncOp) -> list[TensorType]:
-    """The types of results that took the memory of an operand; the result is the last argument."""
-    calls = (op for op in func.walk() if isinstance(op, CallKernelOp) and IN_PLACE in op.attributes)
-    return [info for op in calls if isinstance(info := op.arguments[-1].type, TensorType)]
 
 
 def _bytes(allocations: list[AllocTensorOp]) -> Dim | None:

@@ -56,7 +56,10 @@ class PoisonMemoryPass(ModulePass):
         kernels = _Poison(op)
         for func in [each for each in op.ops if isinstance(each, FuncOp)]:
             for tensor in [each for each in func.walk() if isinstance(each, StorageTensorOp)]:
-                _surround(tensor, kernels)
+                last = _last_use(tensor)
+                Rewriter.insert_op(kernels.call(tensor), InsertPoint.after(tensor))
+                if last is not None and not last.has_trait(IsTerminator):
+                    Rewriter.insert_op(kernels.call(tensor), InsertPoint.after(last))
 
 
 class _Poison:
@@ -98,13 +101,6 @@ def _poison(dtype: Attribute) -> float:
     typed = te.const(0, dtype_name(dtype)).dtype
     least, greatest = (0, 0) if isinstance(typed, IndexType) else integer_range(typed)
     return greatest if is_unsigned(dtype) else least
-
-
-def _surround(tensor: StorageTensorOp, kernels: _Poison) -> None:
-    last = _last_use(tensor)
-    Rewriter.insert_op(kernels.call(tensor), InsertPoint.after(tensor))
-    if last is not None and not last.has_trait(IsTerminator):
-        Rewriter.insert_op(kernels.call(tensor), InsertPoint.after(last))
 
 
 def _last_use(tensor: StorageTensorOp) -> Operation | None:

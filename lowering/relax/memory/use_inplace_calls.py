@@ -77,16 +77,14 @@ def _has_distinct_instances(block: BlockOp, space: IndexSpace) -> bool:
     names = set[str]()
     for variable in variables:
         names |= variable.symbols
-        if not _has_one_value(space, variable) and not determine(space, rows, variable, names):
+        found = space.variables[variable.as_symbol or ""]
+        if not (
+            found.lower is not None
+            and found.upper is not None
+            and space.less_equal(found.upper, found.lower + 1) is True
+        ) and not determine(space, rows, variable, names):
             return False
     return True
-
-
-def _has_one_value(space: IndexSpace, variable: Dim) -> bool:
-    found = space.variables[variable.as_symbol or ""]
-    return (
-        found.lower is not None and found.upper is not None and space.less_equal(found.upper, found.lower + 1) is True
-    )
 
 
 def _reads_only_at(

@@ -21,7 +21,7 @@ from lowering.relax.memory.variants import Variants
 from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
 from relax_dialect.ops.structure import FuncOp
-from tir_dialect.analysis.index_space import Extremes, IndexSpace, extremes
+from tir_dialect.analysis.index_space import IndexSpace, extremes
 from tir_dialect.analysis.patterns import OpPattern, computation_patterns
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim, constant
@@ -113,19 +113,16 @@ def _statement(op: Operation) -> Operation:
 
 def _keeps_off(store: StoreOp, region: Region, space: IndexSpace) -> bool:
     """Whether a store provably never touches a region of the buffer that it writes."""
-    found = _reach(store, region.axis, space)
+    # The least and the greatest index along an axis that a store of single elements may write, if
+    # they are known.
+    dim = None if store.lanes is not None else space.dim_of(store.indices[region.axis])
+    loops = [op for op in ancestors(store) if isinstance(op, ForOp)]
+    variables = [space.variable(loop.induction_var) for loop in reversed(loops)]
+    found = None if dim is None else extremes(dim, variables, space.prover)
     if found is None:
         return False
     end = region.length + region.start
     return space.less_equal(end, found.low) is True or space.less_equal(found.high + 1, region.start) is True
-
-
-def _reach(store: StoreOp, axis: int, space: IndexSpace) -> Extremes | None:
-    """The least and the greatest index along an axis that a store of single elements may write, if they are known."""
-    dim = None if store.lanes is not None else space.dim_of(store.indices[axis])
-    loops = [op for op in ancestors(store) if isinstance(op, ForOp)]
-    variables = [space.variable(loop.induction_var) for loop in reversed(loops)]
-    return None if dim is None else extremes(dim, variables, space.prover)
 
 
 def _region(store: StoreOp, load: LoadOp, space: IndexSpace) -> Region | None:
@@ -169,19 +166,19 @@ def without_copies(func: PrimFuncOp, operands: Collection[int], name: str) -> Pr
     made = func.clone()
     made.sym_name = StringAttr(name)
     for copied in [each for each in copied_parts(made) if each.operand in operands]:
-        Rewriter.erase_op(_nest(copied.store))
+        # The outermost of the loops around a block that hold nothing else.
+        nest = copied.store.parent_op()
+        assert nest is not None  # the block that was found to copy
+        while (
+            isinstance(parent := nest.parent_op(), ForOp)
+            and parent.body.block.first_op is nest
+            and nest.next_op is None
+        ):
+            nest = parent
+        Rewriter.erase_op(nest)
     for param in [made.params[number] for number in operands]:
         made.body.block.erase_arg(param)
     return made
-
-
-def _nest(store: StoreOp) -> Operation:
-    """The outermost of the loops around a block that hold nothing else."""
-    nest = store.parent_op()
-    assert nest is not None  # the block that was found to copy
-    while isinstance(parent := nest.parent_op(), ForOp) and parent.body.block.first_op is nest and nest.next_op is None:
-        nest = parent
-    return nest
 
 
 def can_be_part(func: PrimFuncOp, number: int) -> bool:

@@ -24,7 +24,7 @@ from relax_dialect.ops.normalization import BatchNormOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.lazy_arrays import Elements, computed
-from tir_dialect.weights import TensorAttr, Weight, WeightAttr, tensor_attr
+from tir_dialect.weights import Weight, WeightAttr, tensor_attr
 
 Array = NDArray[Any]
 
@@ -216,18 +216,19 @@ def _scaled(affine: _Affine, new: list[Operation]) -> Operation | None:
     if weights.dtype != affine.scale.dtype:
         return None
     shape = [affine.scale.size if at == axis else 1 for at in range(weights.ndim)]
-    constant = ConstantOp(_product(op.operands[1], weights, affine.scale.reshape(shape)))
+    # Scaled weights. A name of theirs is that of the weights with a digest of the scale, which has
+    # fewer elements.
+    value = op.operands[1]
+    scale = affine.scale.reshape(shape)
+    weight = value.owner.value if isinstance(value.owner, ConstantOp) else None
+    name = f"{weight.weight_name}.{Weight.of_content(scale).name}" if isinstance(weight, WeightAttr) else None
+    constant = ConstantOp(
+        tensor_attr(computed(lambda array: array * scale, weights, weights.shape, weights.dtype), name)
+    )
     constant.result.name_hint = op.operands[1].name_hint
     product = op.clone({op.operands[1]: constant.result})
     new += [constant, product]
     return product
-
-
-def _product(value: SSAValue, weights: Elements, scale: Array) -> TensorAttr:
-    """Scaled weights. A name of theirs is that of the weights with a digest of the scale, which has fewer elements."""
-    weight = value.owner.value if isinstance(value.owner, ConstantOp) else None
-    name = f"{weight.weight_name}.{Weight.of_content(scale).name}" if isinstance(weight, WeightAttr) else None
-    return tensor_attr(computed(lambda array: array * scale, weights, weights.shape, weights.dtype), name)
 
 
 def _output_axis(op: ForwardConvolutionOp | MatmulOp, affine: _Affine, weights: Elements) -> int | None:

@@ -94,7 +94,11 @@ class QuantizeWeightsPass(Pass):
         found = quantize_weights(op, self)
         if self.explain:
             for func, weights in found.items():
-                _append_report(func, weights)
+                before = func.attributes.get(REPORT, ArrayAttr[Attribute](()))
+                lines = list(before) if isa(before, ArrayAttr[StringAttr]) else []
+                lines += [line for each in weights if (line := StringAttr(each.as_text())) not in lines]
+                if lines:
+                    func.attributes[REPORT] = ArrayAttr(lines)
 
 
 @dataclass(frozen=True)
@@ -133,14 +137,6 @@ def quantize_weights(module: ModuleOp, options: QuantizeWeightsPass) -> dict[Fun
             apply_graph_patterns(func, [QuantizeMatmul(weights), QuantizeTake(weights)])
             found[func] = tuple(weights.reports.values())
     return found
-
-
-def _append_report(func: FuncOp, weights: tuple[WeightReport, ...]) -> None:
-    before = func.attributes.get(REPORT, ArrayAttr[Attribute](()))
-    lines = list(before) if isa(before, ArrayAttr[StringAttr]) else []
-    lines += [line for each in weights if (line := StringAttr(each.as_text())) not in lines]
-    if lines:
-        func.attributes[REPORT] = ArrayAttr(lines)
 
 
 class QuantizeMatmul(RewritePattern):

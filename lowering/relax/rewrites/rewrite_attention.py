@@ -196,7 +196,9 @@ class FoldPermutations(RewritePattern):
     def match_and_rewrite(self, op: AttentionOp | AttentionBiasOp, rewriter: PatternRewriter) -> None:
         pairs = zip((op.q, op.k, op.v), op.layouts, strict=False)
         operands = [in_any_order(value, layout.text) for value, layout in pairs]
-        out, last = op.layouts[3].text, _only_permutation(op.result)
+        # The op that changes the order of a result that nobody else uses.
+        users = [use.operation for use in op.result.uses]
+        out, last = op.layouts[3].text, (users[0] if len(users) == 1 and isinstance(users[0], PermuteDimsOp) else None)
         whole = out if last is None else "".join(out[axis] for axis in permutation(last))
         if last is None and [operand.value for operand in operands] == [op.q, op.k, op.v]:
             return
@@ -213,12 +215,6 @@ class FoldPermutations(RewritePattern):
         rewriter.replace(old, [], new.results)
         if last is not None:
             rewriter.erase(op)
-
-
-def _only_permutation(result: SSAValue) -> PermuteDimsOp | None:
-    """The op that changes the order of a result that nobody else uses."""
-    users = [use.operation for use in result.uses]
-    return users[0] if len(users) == 1 and isinstance(users[0], PermuteDimsOp) else None
 
 
 _LETTERS = {2: "SD", 3: "BSD", 4: "BHSD"}

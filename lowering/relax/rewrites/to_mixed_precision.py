@@ -189,7 +189,7 @@ class _Values:
         if not all(map(is_never_written, op.results)) or not all(map(is_never_written, op.operands)):
             return False
         tensors = [value for value in op.operands if isinstance(value.type, TensorType)]
-        known = [_is_f32(each) and (each in self.small or _is_constant(each)) for each in tensors]
+        known = [_is_f32(each) and (each in self.small or isinstance(each.owner, ConstantOp)) for each in tensors]
         return bool(tensors) and all(known) and any(each in self.small for each in tensors)
 
     def replace(self, op: Operator, new: Operator, rewriter: PatternRewriter) -> None:
@@ -235,10 +235,6 @@ def _wanted(func: FuncOp) -> set[SSAValue]:
 
 def _is_f32(value: SSAValue) -> bool:
     return isinstance(value.type, TensorType) and value.type.dtype == f32
-
-
-def _is_constant(value: SSAValue) -> bool:
-    return isinstance(value.owner, ConstantOp)
 
 
 def _rebuilt(op: Operator, operands: Sequence[SSAValue], properties: Mapping[str, Attribute]) -> Operator:

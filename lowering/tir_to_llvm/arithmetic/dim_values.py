@@ -5,7 +5,7 @@ Division by an expression that is 0 does not trap; the number it gives is unspec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import reduce
 from math import prod
 
@@ -94,19 +94,17 @@ class DimValues:
                 natural = self._are_natural(lhs, rhs)
                 return b.once(llvm.URemOp, (self(lhs), self(rhs)), i64) if natural else mod(b, self(lhs), self(rhs))
             case _:
-                return self._of_function(atom, [self(operand) for operand in atom.operands])
-
-    def _of_function(self, atom: Atom, operands: Sequence[SSAValue]) -> SSAValue:
-        b = self._b
-        match atom:
-            case MinAtom():
-                return reduce(lambda lhs, rhs: b.overloaded("llvm.smin", (lhs, rhs), i64), operands)
-            case MaxAtom():
-                return reduce(lambda lhs, rhs: b.overloaded("llvm.smax", (lhs, rhs), i64), operands)
-            case BroadcastAtom():
-                return reduce(self._broadcast, operands)
-            case _:
-                raise ValueError(f"dimension {atom} has no lowering")
+                operands = [self(operand) for operand in atom.operands]
+                b = self._b
+                match atom:
+                    case MinAtom():
+                        return reduce(lambda lhs, rhs: b.overloaded("llvm.smin", (lhs, rhs), i64), operands)
+                    case MaxAtom():
+                        return reduce(lambda lhs, rhs: b.overloaded("llvm.smax", (lhs, rhs), i64), operands)
+                    case BroadcastAtom():
+                        return reduce(self._broadcast, operands)
+                    case _:
+                        raise ValueError(f"dimension {atom} has no lowering")
 
     def _floordiv(self, lhs: Dim, rhs: Dim) -> tuple[SSAValue, int]:
         """With what is known about the signs: for any signs it takes fourteen instructions."""

@@ -59,7 +59,9 @@ def _dot(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValu
         name = _instruction(b, (_FLOATS,), lanes_of(total.type))
         if name is not None:
             return _call(b, name, (lhs, rhs, total), bf16)
-        return _sum_of_floats(b, lhs, rhs, total)
+        f = Floats(b, total.type)
+        halves = ((_low(b, lhs), _low(b, rhs)), (_high(b, lhs), _high(b, rhs)))
+        return reduce(lambda so_far, pair: f.fma(*pair, so_far), halves, total)
     signs = [dtype == i8 for dtype in (dot.lhs_dtype, dot.rhs_dtype)]
     name = _instruction(b, (_BYTES, _ARM_BYTES), lanes_of(total.type)) if signs[0] != signs[1] else None
     if name is not None:
@@ -134,12 +136,6 @@ def _byte(b: LLVMBuilder, word: SSAValue, number: int, signed: bool) -> SSAValue
     return b.make(llvm.AShrOp if signed else llvm.LShrOp, (high, b.integer(_WORD - 8, word.type)), word.type)
 
 
-def _sum_of_floats(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
-    f = Floats(b, total.type)
-    halves = ((_low(b, lhs), _low(b, rhs)), (_high(b, lhs), _high(b, rhs)))
-    return reduce(lambda so_far, pair: f.fma(*pair, so_far), halves, total)
-
-
 def _low(b: LLVMBuilder, word: SSAValue) -> SSAValue:
     return _as_floats(b, b.make(llvm.ShlOp, (word, b.integer(_WORD // 2, word.type)), word.type))
 
@@ -172,7 +168,12 @@ def _found(b: LLVMBuilder, numbers: SSAValue, table: Sequence[int]) -> SSAValue:
     """The entries of the table at numbers from 0 to 15."""
     size, instructions = lanes_of(numbers.type), _instructions(b)
     if not instructions:
-        return _selected(b, numbers, table)
+        # Starts with the first entry; each other one replaces it where it is meant.
+        found = b.integer(table[0], numbers.type)
+        for number, entry in enumerate(table[1:], 1):
+            is_meant = b.compare("eq", numbers, b.integer(number, numbers.type))
+            found = b.select(is_meant, b.integer(entry, numbers.type), found)
+        return found
     width = min((each for each in instructions if each >= size), default=0)
     if not width:  # more than a register
         halves = [_part(b, numbers, range(first, first + size // 2)) for first in (0, size // 2)]
@@ -191,15 +192,6 @@ def _instructions(b: LLVMBuilder) -> dict[int, str]:
     if b.module.vector_bits < 256:
         return {}
     return {size: name for size, name in _X86.items() if size < 64 or b.module.avx512}
-
-
-def _selected(b: LLVMBuilder, numbers: SSAValue, table: Sequence[int]) -> SSAValue:
-    """Starts with the first entry; each other one replaces it where it is meant."""
-    found = b.integer(table[0], numbers.type)
-    for number, entry in enumerate(table[1:], 1):
-        is_meant = b.compare("eq", numbers, b.integer(number, numbers.type))
-        found = b.select(is_meant, b.integer(entry, numbers.type), found)
-    return found
 
 
 def _part(b: LLVMBuilder, vector: SSAValue, order: Sequence[int]) -> SSAValue:
@@ -226,21 +218,17 @@ def _extremum(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SS
     left, right = operands
     f, greatest = Floats(b, left.type), isinstance(op, arith.MaximumfOp)
     for value, limit in ((left, op.operands[1]), (right, op.operands[0])):
-        number = _number(limit)
+        # The number that a value is, or all lanes of it.
+        owner = limit.owner
+        if isinstance(owner, vector.BroadcastOp):
+            owner = owner.source.owner
+        constant = owner.value if isinstance(owner, arith.ConstantOp) else None
+        number = constant.value.data if isinstance(constant, FloatAttr) else None
         if number is not None and _is_limit(number, greatest) and _has_ordered_extrema(f):
             return _limited(f, value, number, greatest)
     if has_extrema(f):
         return extremum(f, left, right, greatest)
     return ARITH_LOWERINGS[type(op)](b, op, operands)
-
-
-def _number(value: SSAValue) -> float | None:
-    """The number that a value is, or all lanes of it."""
-    owner = value.owner
-    if isinstance(owner, vector.BroadcastOp):
-        owner = owner.source.owner
-    constant = owner.value if isinstance(owner, arith.ConstantOp) else None
-    return constant.value.data if isinstance(constant, FloatAttr) else None
 
 
 def _is_limit(number: float, greatest: bool) -> bool:

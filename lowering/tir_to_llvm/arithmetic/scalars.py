@@ -118,24 +118,21 @@ def _saturated(b: LLVMBuilder, value: SSAValue, result: Attribute) -> SSAValue:
 def _whole(b: LLVMBuilder, number: SSAValue, bits: int) -> SSAValue:
     """A number that is in range, in as many bits as it takes of 32 or 64."""
     if bits > 32 and b.module.vector_bits < 512:
-        return _by_halves(b, number)
+        # An f64 as an integer of 64 bits: AVX2 has no instruction for it, but sums that leave halves in
+        # their bits.
+        kind, wide = number.type, like(number.type, i64)
+        whole = b.overloaded("llvm.trunc", (number,), kind)
+        scaled = b.make(llvm.FMulOp, (whole, b.float(2.0**-32, kind)), kind)
+        upper = b.overloaded("llvm.floor", (scaled,), kind)
+        lower = b.overloaded("llvm.fmuladd", (upper, b.float(-(2.0**32), kind), whole), kind)
+        high, low = (
+            b.make(llvm.BitcastOp, (b.make(llvm.FAddOp, (half, b.float(one, kind)), kind),), wide)
+            for half, one in ((upper, _UPPER), (lower, _LOWER))
+        )
+        shifted = b.make(llvm.ShlOp, (high, b.integer(32, wide)), wide)
+        return b.make(llvm.OrOp, (shifted, b.make(llvm.AndOp, (low, b.integer((1 << 32) - 1, wide)), wide)), wide)
     kind = llvm_ext.FPToUIOp if bits in (32, 64) else llvm_ext.FPToSIOp
     return b.make(kind, (number,), like(number.type, i32 if bits <= 32 else i64))
-
-
-def _by_halves(b: LLVMBuilder, number: SSAValue) -> SSAValue:
-    """An f64 as an integer of 64 bits: AVX2 has no instruction for it, but sums that leave halves in their bits."""
-    kind, wide = number.type, like(number.type, i64)
-    whole = b.overloaded("llvm.trunc", (number,), kind)
-    scaled = b.make(llvm.FMulOp, (whole, b.float(2.0**-32, kind)), kind)
-    upper = b.overloaded("llvm.floor", (scaled,), kind)
-    lower = b.overloaded("llvm.fmuladd", (upper, b.float(-(2.0**32), kind), whole), kind)
-    high, low = (
-        b.make(llvm.BitcastOp, (b.make(llvm.FAddOp, (half, b.float(one, kind)), kind),), wide)
-        for half, one in ((upper, _UPPER), (lower, _LOWER))
-    )
-    shifted = b.make(llvm.ShlOp, (high, b.integer(32, wide)), wide)
-    return b.make(llvm.OrOp, (shifted, b.make(llvm.AndOp, (low, b.integer((1 << 32) - 1, wide)), wide)), wide)
 
 
 def f64_to_f16(b: LLVMBuilder, value: SSAValue) -> SSAValue:
@@ -400,7 +397,9 @@ def convert_float(b: LLVMBuilder, value: SSAValue, source: Attribute, target: At
     if isinstance(target, ReducedPrecisionFloatType):
         return narrow(b, convert_float(b, value, source, f32), target)
     if source == bf16:
-        return convert_float(b, _widen_bf16(b, value), f32, target)
+        wide = like(value.type, i32)
+        bits = b.make(llvm.ShlOp, (b.make(llvm.ZExtOp, (value,), wide), b.integer(16, wide)), wide)
+        return convert_float(b, b.make(llvm.BitcastOp, (bits,), like(value.type, f32)), f32, target)
     if target == bf16:
         return _round_to_bf16(b, convert_float(b, value, source, f32))
     if source == f64 and target == f16 and is_vector(value.type) and b.module.vector_bits >= 256:
@@ -411,12 +410,6 @@ def convert_float(b: LLVMBuilder, value: SSAValue, source: Attribute, target: At
 
 def _bits(type_: Attribute) -> int:
     return {"f16": 16, "f32": 32, "f64": 64}[str(type_)]
-
-
-def _widen_bf16(b: LLVMBuilder, value: SSAValue) -> SSAValue:
-    wide = like(value.type, i32)
-    bits = b.make(llvm.ShlOp, (b.make(llvm.ZExtOp, (value,), wide), b.integer(16, wide)), wide)
-    return b.make(llvm.BitcastOp, (bits,), like(value.type, f32))
 
 
 def _round_to_bf16(b: LLVMBuilder, value: SSAValue) -> SSAValue:

@@ -147,22 +147,19 @@ def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: 
     run_loop(part, loop, lower, upper, None)
     part.finish()
     properties = function_properties(e.context.options, part.b.crowded)
-    properties["arg_attrs"] = _argument_attributes(e, captured, len(parameters))
-    result = POINTER if state.can_fail else None
-    e.context.module.define(
-        name, parameters, result, part.b.finish(), internal=True, properties=properties, location=loop.location
-    )
-    return state.can_fail
-
-
-def _argument_attributes(e: Emitter, captured: Captured, count: int) -> ArrayAttr[DictionaryAttr]:
+    count = len(parameters)
     roots = [root_buffer(buffer) for buffer in captured.buffers]
     first = 2 + len(e.symbols)
     attributes = [DictionaryAttr({})] * count
     for index, buffer in enumerate(captured.buffers):
         alone = not e.state.may_alias and roots.count(roots[index]) == 1
         attributes[first + index] = buffer_attributes(e.buffers[buffer].type, alone)
-    return ArrayAttr(attributes)
+    properties["arg_attrs"] = ArrayAttr(attributes)
+    result = POINTER if state.can_fail else None
+    e.context.module.define(
+        name, parameters, result, part.b.finish(), internal=True, properties=properties, location=loop.location
+    )
+    return state.can_fail
 
 
 def _define_thread(e: Emitter, name: str, shared: _Context) -> None:
@@ -173,7 +170,15 @@ def _define_thread(e: Emitter, name: str, shared: _Context) -> None:
     arguments = [lower, upper, *[b.load(address, type_, _alignment(type_)) for address, type_ in fields]]
     call = b.insert(call_op(name, arguments, shared.result))
     if call.results:
-        _keep_error(b, call.results[0], shared.error(b, context))
+        error = call.results[0]
+        address = shared.error(b, context)
+        failed, done = b.new_block(), b.new_block()
+        number = b.make(llvm.PtrToIntOp, (error,), i64)
+        b.branch_if(b.compare("eq", number, b.integer(0)), done, failed)
+        b.start(failed)
+        b.insert(llvm.StoreOp(error, address, alignment=8, ordering=_MONOTONIC))
+        b.branch(done)
+        b.start(done)
     b.insert(llvm.ReturnOp())
     e.context.module.define(
         f"{name}.thread",
@@ -183,16 +188,6 @@ def _define_thread(e: Emitter, name: str, shared: _Context) -> None:
         internal=True,
         properties=function_properties(e.context.options),
     )
-
-
-def _keep_error(b: LLVMBuilder, error: SSAValue, address: SSAValue) -> None:
-    failed, done = b.new_block(), b.new_block()
-    number = b.make(llvm.PtrToIntOp, (error,), i64)
-    b.branch_if(b.compare("eq", number, b.integer(0)), done, failed)
-    b.start(failed)
-    b.insert(llvm.StoreOp(error, address, alignment=8, ordering=_MONOTONIC))
-    b.branch(done)
-    b.start(done)
 
 
 _MONOTONIC = 2
@@ -294,7 +289,9 @@ def lower_vectorized(e: Emitter, loop: ForOp) -> None:
     lower = e.b.integer(0) if loop.lower is None else e.scalar(loop.lower)
     first = e.b.known_integer(lower)
     assert first is not None  # the trip count is known
-    _lower_lanes(e, loop, first, trips, _most_lanes(e, loop))
+    accessed = [byte_size(op.buffer_type.dtype) for op in _accesses(loop)]
+    lanes = max(1, e.context.options.vector_bits // (8 * max(accessed, default=4)))
+    _lower_lanes(e, loop, first, trips, (REGISTERS_PER_VALUE * lanes))
 
 
 def _lower_lanes(e: Emitter, loop: ForOp, first: int, trips: int, most: int) -> None:
@@ -313,12 +310,6 @@ def _lower_lanes(e: Emitter, loop: ForOp, first: int, trips: int, most: int) -> 
         _lower_lanes(e, loop, first + whole, trips - whole, most)
 
 
-def _most_lanes(e: Emitter, loop: ForOp) -> int:
-    accessed = [byte_size(op.buffer_type.dtype) for op in _accesses(loop)]
-    lanes = max(1, e.context.options.vector_bits // (8 * max(accessed, default=4)))
-    return REGISTERS_PER_VALUE * lanes
-
-
 def runs_in_lock_step(loop: ForOp, may_alias: bool) -> bool:
     """Whether the iterations of a loop may run together, one operation at a time."""
     varying: set[SSAValue] = {loop.induction_var}
@@ -330,7 +321,8 @@ def runs_in_lock_step(loop: ForOp, may_alias: bool) -> bool:
         if any(operand in varying for operand in op.operands):
             varying.update(op.results)
             if type(op) is YieldOp:
-                varying.update(_results_around(op))
+                parent = op.parent_op()
+                varying.update([] if parent is None else list(parent.results))
     return _writes_are_apart(loop, may_alias)
 
 
@@ -350,16 +342,14 @@ def _is_supported(op: Operation) -> bool:
             return False
 
 
-def _results_around(op: Operation) -> list[SSAValue]:
-    parent = op.parent_op()
-    return [] if parent is None else list(parent.results)
-
-
 def _writes_are_apart(loop: ForOp, may_alias: bool) -> bool:
     """Whether no lane touches what another one writes."""
     accesses: dict[SSAValue | None, list[LoadOp | StoreOp]] = {}
     for op in _accesses(loop):
-        accesses.setdefault(_root(op.buffer, may_alias), []).append(op)
+        # What memory an access is to: the buffer that its views are of; None for any that may overlap
+        # with another.
+        root = root_buffer(op.buffer)
+        accesses.setdefault((None if may_alias and not isinstance(root.owner, AllocBufferOp) else root), []).append(op)
     written = [group for group in accesses.values() if any(type(op) is StoreOp for op in group)]
     lane = symbol("relax$lane")
     numbers: dict[SSAValue, int] = {}
@@ -375,12 +365,6 @@ def _writes_are_apart(loop: ForOp, may_alias: bool) -> bool:
 
 def _accesses(loop: ForOp) -> list[LoadOp | StoreOp]:
     return [op for op in ops_in(loop.body) if type(op) is LoadOp or type(op) is StoreOp]
-
-
-def _root(buffer: SSAValue, may_alias: bool) -> SSAValue | None:
-    """What memory an access is to: the buffer that its views are of; None for any that may overlap with another."""
-    root = root_buffer(buffer)
-    return None if may_alias and not isinstance(root.owner, AllocBufferOp) else root
 
 
 def _has_own_axis(accesses: list[LoadOp | StoreOp], evaluator: DimEvaluator, lane: Dim) -> bool:
@@ -466,7 +450,13 @@ class LowerIf(RewritePattern):
     @op_rewrite_pattern
     def match_and_rewrite(self, op: IfOp, e: Emitter) -> None:
         if e.varies(op.condition):
-            _lower_masked_if(e, op)
+            outer = cast(Lanes, e.lanes)
+            condition = e.vector(e.values[op.condition])
+            opposite = e.b.once(llvm.XOrOp, (condition, e.b.integer(1, condition.type)), condition.type)
+            chosen = _run_masked(e, op.then_body.block, outer, condition)
+            others = _run_masked(e, op.else_body.block, outer, opposite) if op.has_else else []
+            for output, then, otherwise in zip(op.outputs, chosen, others, strict=True):
+                e.define(output, e.b.select(condition, then, otherwise))
             return
         b = e.b
         then_block, else_block, after = b.new_block(), b.new_block(), b.new_block()
@@ -502,16 +492,6 @@ def _merge(e: Emitter, branch: IfOp, ends: Sequence[tuple[Block, list[LaneValue]
     b.start(after)
     for output, argument in zip(branch.outputs, after.args, strict=True):
         e.define(output, argument)
-
-
-def _lower_masked_if(e: Emitter, branch: IfOp) -> None:
-    outer = cast(Lanes, e.lanes)
-    condition = e.vector(e.values[branch.condition])
-    opposite = e.b.once(llvm.XOrOp, (condition, e.b.integer(1, condition.type)), condition.type)
-    chosen = _run_masked(e, branch.then_body.block, outer, condition)
-    others = _run_masked(e, branch.else_body.block, outer, opposite) if branch.has_else else []
-    for output, then, otherwise in zip(branch.outputs, chosen, others, strict=True):
-        e.define(output, e.b.select(condition, then, otherwise))
 
 
 def _run_masked(e: Emitter, block: Block, outer: Lanes, condition: SSAValue) -> list[SSAValue]:

@@ -71,12 +71,6 @@ def _reduced(f: Floats, x: SSAValue, bias: int) -> tuple[SSAValue, SSAValue, SSA
     return f.fma(n, f.number(-coefficients(f).ln2_high), x), n, rounded
 
 
-def _expm1(f: Floats, x: SSAValue) -> SSAValue:
-    """`e**x - 1` for x whose power is a normal number, as exact as `x` near 0."""
-    tail, scale = tail_and_scale(f, x, f.format.bias)
-    return f.fma(scale, tail, f.sub(scale, f.number(1.0)))
-
-
 def expm1(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x - 1`, by its half, which is less than the greatest number wherever the result is one.
 
@@ -184,7 +178,9 @@ def erf(f: Floats, x: SSAValue) -> SSAValue:
     size = f.at_most(f.magnitude(x), known.erf_is_one)
     rest = f.mul(f.polynomial(size, known.erfc_exponent), size)
     exponent = f.add(size, f.fma(size, f.number(known.erfc_exponent_first), rest))
-    return f.with_sign(_expm1(f, f.sub(f.number(-0.0), exponent)), x)
+    # `e**x - 1` for x whose power is a normal number, as exact as `x` near 0.
+    tail, scale = tail_and_scale(f, f.sub(f.number(-0.0), exponent), f.format.bias)
+    return f.with_sign(f.fma(scale, tail, f.sub(scale, f.number(1.0))), x)
 
 
 EXPANSIONS: dict[str, Callable[[Floats, SSAValue], SSAValue]] = {

@@ -47,7 +47,17 @@ def split_mantissa(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
 def split(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
     """`(e, m - 1, bits)` for normal numbers; the bits are e where a float has its exponent."""
     if f.format != BINARY32:
-        return _split_double(f, x)
+        # The same of f64, without the conversions and arithmetic shifts of i64 that AVX2 lacks.
+        b, form = f.b, f.format
+        above = f.integers_op(llvm.AddOp, f.bits(x), f.integer(form.one_bits - _ROOT_HALF_BITS_64))
+        biased = b.make(llvm.LShrOp, (above, f.integer(form.fraction)), f.integers)
+        # As the last digits of 2**52, whose unit is 1.
+        digits = b.make(llvm.OrOp, (biased, f.integer((form.bias + form.fraction) << form.fraction)), f.integers)
+        e = f.sub(f.from_bits(digits), f.number(2.0**form.fraction + form.bias))
+        fraction = b.make(llvm.AndOp, (above, f.integer((1 << form.fraction) - 1)), f.integers)
+        m = f.from_bits(f.integers_op(llvm.AddOp, fraction, f.integer(_ROOT_HALF_BITS_64)))
+        shifted = f.integers_op(llvm.SubOp, f.integers_op(llvm.SubOp, above, fraction), f.integer(form.one_bits))
+        return e, f.sub(m, f.number(1.0)), shifted
     b, bits = f.b, f.bits(x)
     above = f.integers_op(llvm.SubOp, bits, f.integer(_ROOT_HALF_BITS))
     e = b.make(llvm.AShrOp, (above, f.integer(23)), f.integers)
@@ -59,42 +69,21 @@ def split(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
 _ROOT_HALF_BITS, _ROOT_HALF_BITS_64 = 0x3F3504F3, 0x3FE6A09E667F3BCD
 
 
-def _split_double(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """The same of f64, without the conversions and arithmetic shifts of i64 that AVX2 lacks."""
-    b, form = f.b, f.format
-    above = f.integers_op(llvm.AddOp, f.bits(x), f.integer(form.one_bits - _ROOT_HALF_BITS_64))
-    biased = b.make(llvm.LShrOp, (above, f.integer(form.fraction)), f.integers)
-    # As the last digits of 2**52, whose unit is 1.
-    digits = b.make(llvm.OrOp, (biased, f.integer((form.bias + form.fraction) << form.fraction)), f.integers)
-    e = f.sub(f.from_bits(digits), f.number(2.0**form.fraction + form.bias))
-    fraction = b.make(llvm.AndOp, (above, f.integer((1 << form.fraction) - 1)), f.integers)
-    m = f.from_bits(f.integers_op(llvm.AddOp, fraction, f.integer(_ROOT_HALF_BITS_64)))
-    shifted = f.integers_op(llvm.SubOp, f.integers_op(llvm.SubOp, above, fraction), f.integer(form.one_bits))
-    return e, f.sub(m, f.number(1.0)), shifted
-
-
 def log_of_one_plus(f: Floats, t: SSAValue) -> tuple[SSAValue, SSAValue]:
     """`log(1 + t)` as t and a smaller rest, for t from -0.293 to 0.415."""
     if f.format != BINARY32:
-        return _log_of_one_plus_double(f, t)
+        # The same by the series in `s = t / (2 + t)`, which needs a third of the terms.
+        s = f.div(t, f.add(t, f.number(2.0)))
+        square = f.mul(s, s)
+        rest = f.mul(f.polynomial(square, coefficients(f).log), square)
+        half = f.mul(f.mul(t, t), f.number(0.5))
+        return t, f.fma(s, f.add(half, rest), f.sub(f.number(-0.0), half))
     square, log = f.mul(t, t), coefficients(f).log
     fourth = f.mul(square, square)
     # Pairs of coefficients, which need not wait for each other.
     low, middle, high, last = (f.fma(t, f.number(log[i + 1]), f.number(log[i])) for i in range(0, len(log), 2))
     polynomial = f.fma(f.fma(last, square, high), fourth, f.fma(middle, square, low))
     return t, f.fma(square, f.number(-0.5), f.mul(f.mul(square, t), polynomial))
-
-
-def _log_of_one_plus_double(f: Floats, t: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """The same by the series in `s = t / (2 + t)`, which needs a third of the terms.
-
-    `log(1 + t) = log((1 + s) / (1 - s)) = t - t**2 / 2 + s * (t**2 / 2 + R)`, where `R = s**2 * p(s**2)`.
-    """
-    s = f.div(t, f.add(t, f.number(2.0)))
-    square = f.mul(s, s)
-    rest = f.mul(f.polynomial(square, coefficients(f).log), square)
-    half = f.mul(f.mul(t, t), f.number(0.5))
-    return t, f.fma(s, f.add(half, rest), f.sub(f.number(-0.0), half))
 
 
 def _at_the_edges(f: Floats, x: SSAValue, result: SSAValue) -> SSAValue:

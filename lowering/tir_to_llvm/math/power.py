@@ -68,7 +68,14 @@ def _log(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     """The natural logarithm as a number and what it lacks."""
     exponent, t = split_mantissa(f, x)
     s, s_low = _quotient(f, t)
-    v, v_low = _cubic(f, s, s_low)
+    # `s**3 * (2/3 + s**2 * p(s**2))` in two parts.
+    square = f.mul(s, s)
+    square_low = f.fused(f.add(s, s), s_low, _lost_by_product(f, s, s, square))
+    first, more = f.number(TWO_THIRDS), f.mul(f.polynomial(square, LOG), square)
+    q = f.add(first, more)
+    q_low = f.add(f.sub(more, f.sub(q, first)), f.number(TWO_THIRDS_LOW))
+    u, u_low = _product(f, s, s_low, square, square_low)
+    v, v_low = _product(f, u, u_low, q, q_low)
     # The terms are added from the largest to the smallest, so that what each sum loses is known (Dekker, 1971).
     high = f.mul(exponent, f.number(LN2_HIGH))
     low = f.fused(exponent, f.number(LN2_LOW), f.add(f.add(s_low, s_low), v_low))
@@ -88,17 +95,6 @@ def _quotient(f: Floats, t: SSAValue) -> tuple[SSAValue, SSAValue]:
     s = f.mul(t, inverse)
     minus = f.sub(f.number(-0.0), s)
     return s, f.mul(f.fused(minus, divisor_low, f.fused(minus, divisor, t)), inverse)
-
-
-def _cubic(f: Floats, s: SSAValue, s_low: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """`s**3 * (2/3 + s**2 * p(s**2))` in two parts."""
-    square = f.mul(s, s)
-    square_low = f.fused(f.add(s, s), s_low, _lost_by_product(f, s, s, square))
-    first, more = f.number(TWO_THIRDS), f.mul(f.polynomial(square, LOG), square)
-    q = f.add(first, more)
-    q_low = f.add(f.sub(more, f.sub(q, first)), f.number(TWO_THIRDS_LOW))
-    u, u_low = _product(f, s, s_low, square, square_low)
-    return _product(f, u, u_low, q, q_low)
 
 
 def _product(f: Floats, x: SSAValue, x_low: SSAValue, y: SSAValue, y_low: SSAValue) -> tuple[SSAValue, SSAValue]:
@@ -292,7 +288,17 @@ def cbrt(f: Floats, x: SSAValue) -> SSAValue:
     An estimate y of `1 / c` is a polynomial; `z = a * y**2` is c but for a factor `(1 - h)**(2/3)`, `h = 1 - z * y`.
     """
     if has_registers(f):
-        return _by_table(f, x)
+        # `2**n * c * (1 + r)**(1/3)`, where `1 + r` is the mantissa over the middle of its eighth, and c
+        # is in a table.
+        b, mantissa, exponent = f.b, mantissa_of(f, x, from_one=True), exponent_of(f, x)
+        eighth = b.make(llvm.LShrOp, (f.bits(mantissa), f.integer(f.format.fraction - 3)), f.integers)
+        r = f.fused(mantissa, chosen(f, RECIPROCALS * 2, eighth), f.number(-1.0))
+        n, _ = _third(f, exponent, 0)
+        # The units of what n leaves stand above the last three digits, which say the eighth.
+        rest = f.fused(n, f.number(-3.0), f.add(exponent, f.number(f.format.rounding / 8)))
+        index = b.make(llvm.OrOp, (f.bits(rest), b.make(llvm.AndOp, (eighth, f.integer(7)), f.integers)), f.integers)
+        root = chosen(f, _ROOTS, index)
+        return f.with_sign(scaled(f, f.fused(root, f.mul(f.polynomial(r, _ROOT), r), root), n), x)
     b, size = f.b, f.magnitude(x)
     exponent, t = split_mantissa(f, size)
     n, rounded = _third(f, exponent, f.format.bias)
@@ -308,22 +314,6 @@ def cbrt(f: Floats, x: SSAValue) -> SSAValue:
     from_zero = f.integers_op(llvm.SubOp, f.bits(size), f.integer(1))
     is_special = b.compare("uge", from_zero, f.integer(f.format.infinity_bits - 1))
     return b.select(is_special, x, result)
-
-
-def _by_table(f: Floats, x: SSAValue) -> SSAValue:
-    """`2**n * c * (1 + r)**(1/3)`, where `1 + r` is the mantissa over the middle of its eighth, and c is in a table.
-
-    Zeros and infinities have themselves as exponents, and so become of any number what they were.
-    """
-    b, mantissa, exponent = f.b, mantissa_of(f, x, from_one=True), exponent_of(f, x)
-    eighth = b.make(llvm.LShrOp, (f.bits(mantissa), f.integer(f.format.fraction - 3)), f.integers)
-    r = f.fused(mantissa, chosen(f, RECIPROCALS * 2, eighth), f.number(-1.0))
-    n, _ = _third(f, exponent, 0)
-    # The units of what n leaves stand above the last three digits, which say the eighth.
-    rest = f.fused(n, f.number(-3.0), f.add(exponent, f.number(f.format.rounding / 8)))
-    index = b.make(llvm.OrOp, (f.bits(rest), b.make(llvm.AndOp, (eighth, f.integer(7)), f.integers)), f.integers)
-    root = chosen(f, _ROOTS, index)
-    return f.with_sign(scaled(f, f.fused(root, f.mul(f.polynomial(r, _ROOT), r), root), n), x)
 
 
 def _third(f: Floats, exponent: SSAValue, bias: int) -> tuple[SSAValue, SSAValue]:

@@ -59,7 +59,12 @@ def tan_by_table(f: Floats, x: SSAValue) -> SSAValue:
     sine, cosine = chosen(f, SINES, index), chosen(f, COSINES, index)
     dividend, divisor = f.fused(cosine, t, sine), f.fused(_minus(f, sine), t, cosine)
     lost = f.fused(cosine, t, f.sub(sine, dividend))
-    return _quotient(f, dividend, lost, divisor)
+    # By an estimate of the reciprocal, and what its product and the dividend lack; a zero keeps its
+    # sign.
+    estimate = reciprocal_estimate(f, divisor)
+    quotient = f.mul(dividend, estimate)
+    over = f.sub(f.fused(quotient, divisor, _minus(f, dividend)), lost)
+    return f.fused(_minus(f, over), estimate, quotient)
 
 
 def _rest(f: Floats, x: SSAValue, n: SSAValue) -> tuple[SSAValue, SSAValue]:
@@ -73,14 +78,6 @@ def _rest(f: Floats, x: SSAValue, n: SSAValue) -> tuple[SSAValue, SSAValue]:
     r = f.sub(first, product)
     lost = f.sub(f.fused(n, middle, _minus(f, product)), f.sub(f.sub(first, r), product))
     return r, f.fused(n, low, lost)
-
-
-def _quotient(f: Floats, dividend: SSAValue, lost: SSAValue, divisor: SSAValue) -> SSAValue:
-    """By an estimate of the reciprocal, and what its product and the dividend lack; a zero keeps its sign."""
-    estimate = reciprocal_estimate(f, divisor)
-    quotient = f.mul(dividend, estimate)
-    over = f.sub(f.fused(quotient, divisor, _minus(f, dividend)), lost)
-    return f.fused(_minus(f, over), estimate, quotient)
 
 
 def _minus(f: Floats, value: SSAValue) -> SSAValue:
@@ -288,7 +285,10 @@ def atan2(f: Floats, y: SSAValue, x: SSAValue) -> SSAValue:
     across, along = f.magnitude(x), f.magnitude(y)
     is_steep = b.compare_floats("ogt", along, across)
     less, more = b.select(is_steep, across, along), b.select(is_steep, along, across)
-    t = _quotient_of_sizes(f, less, more)
+    # `less / more`; 0 of two zeros, 1 of two infinities.
+    quotient = f.div(less, f.at_least(more, f.format.least))
+    infinite = [f.b.compare_floats("oeq", each, f.number(float("inf"))) for each in (less, more)]
+    t = f.b.select(f.b.make(llvm.AndOp, infinite, like(f.type, i1)), f.number(1.0), quotient)
     angle = f.fma(*_arctangent_terms(f, t))
     is_left = b.compare("slt", f.bits(x), f.integer(0))
     parts = [
@@ -297,13 +297,6 @@ def atan2(f: Floats, y: SSAValue, x: SSAValue) -> SSAValue:
     is_subtracted = b.make(llvm.XOrOp, (is_steep, is_left), is_left.type)
     angle = b.select(is_subtracted, f.sub(f.number(-0.0), angle), angle)
     return f.with_sign(f.add(f.add(parts[0], angle), parts[1]), y)
-
-
-def _quotient_of_sizes(f: Floats, less: SSAValue, more: SSAValue) -> SSAValue:
-    """`less / more`; 0 of two zeros, 1 of two infinities."""
-    quotient = f.div(less, f.at_least(more, f.format.least))
-    infinite = [f.b.compare_floats("oeq", each, f.number(float("inf"))) for each in (less, more)]
-    return f.b.select(f.b.make(llvm.AndOp, infinite, like(f.type, i1)), f.number(1.0), quotient)
 
 
 def _arctangent_terms(f: Floats, t: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:

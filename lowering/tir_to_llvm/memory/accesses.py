@@ -277,22 +277,15 @@ def _store_lanes(
         else:
             mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
             if byte_size(buffer.type.dtype) < 4:
-                mask = _unknown(b, mask)
+                # The same mask, of which LLVM cannot know which lanes are on.
+                on = b.insert(llvm.InlineAsmOp("", "=r,0", [b.integer(1, i32)], [i32])).results[0]
+                every = b.splat(b.make(llvm.TruncOp, (on,), i1), lanes_of(mask.type))
+                mask = b.make(llvm.AndOp, (mask, every), mask.type)
             b.note_write(address)
             b.insert(llvm_ext.MaskedStoreOp(stored, address, mask, alignment))
         return
     offsets = lane_values.as_vector(b, offset, lanes.count)
     b.insert(llvm_ext.ScatterOp(value, buffer.pointer, offsets, _mask(b, lanes), alignment))
-
-
-def _unknown(b: LLVMBuilder, mask: SSAValue) -> SSAValue:
-    """The same mask, of which LLVM cannot know which lanes are on.
-
-    LLVM 22 writes four bytes for an element that was made shorter, if it knows that a store is of one lane.
-    """
-    on = b.insert(llvm.InlineAsmOp("", "=r,0", [b.integer(1, i32)], [i32])).results[0]
-    every = b.splat(b.make(llvm.TruncOp, (on,), i1), lanes_of(mask.type))
-    return b.make(llvm.AndOp, (mask, every), mask.type)
 
 
 def _mask(b: LLVMBuilder, lanes: Lanes) -> SSAValue:

@@ -49,11 +49,19 @@ def allocate(e: Emitter, alloc: AllocBufferOp) -> None:
     """Allocates memory for a buffer; heap memory is recorded in the state of the function, to be released."""
     type_ = alloc.buffer_type
     alignment = max(type_.align, ALIGNMENT)
-    elements = _constant_elements(type_)
+    elements = _extent(type_).constant_value
     if elements is not None and elements * byte_size(type_.dtype) <= STACK_LIMIT:
         pointer = _stack(e, type_, max(elements, 1), alignment)
     else:
-        pointer = _heap(e, type_, alignment)
+        b = e.b
+        asked = _asked_bytes(e, type_)
+        e.context.module.declare("relax_scratch_take", (i64, i64), POINTER, allocates=True)
+        pointer = e.call("relax_scratch_take", (b.integer(alignment), asked), (i64, i64), POINTER)
+        assert pointer is not None  # the function gives a result
+        address = b.make(llvm.PtrToIntOp, (pointer,), i64)
+        message = f"cannot allocate a buffer of type {type_}"
+        e.fail_unless(b.compare("ne", address, b.integer(0)), "MemoryError", message)
+        e.state.heap.append(pointer)
     pointer.name_hint = alloc.buffer.name_hint
     e.buffers[alloc.buffer] = Buffer(pointer, type_)
 
@@ -85,26 +93,9 @@ def _extent(type_: BufferType) -> Dim:
     return maximum(total([type_.offset, 1, *last]), 0)
 
 
-def _constant_elements(type_: BufferType) -> int | None:
-    return _extent(type_).constant_value
-
-
 def _stack(e: Emitter, type_: BufferType, elements: int, alignment: int) -> SSAValue:
     with e.entry():
         return e.b.stack(llvm.LLVMArrayType(elements, memory_type(type_.element_type)), alignment)
-
-
-def _heap(e: Emitter, type_: BufferType, alignment: int) -> SSAValue:
-    b = e.b
-    asked = _asked_bytes(e, type_)
-    e.context.module.declare("relax_scratch_take", (i64, i64), POINTER, allocates=True)
-    pointer = e.call("relax_scratch_take", (b.integer(alignment), asked), (i64, i64), POINTER)
-    assert pointer is not None  # the function gives a result
-    address = b.make(llvm.PtrToIntOp, (pointer,), i64)
-    message = f"cannot allocate a buffer of type {type_}"
-    e.fail_unless(b.compare("ne", address, b.integer(0)), "MemoryError", message)
-    e.state.heap.append(pointer)
-    return pointer
 
 
 def _asked_bytes(e: Emitter, type_: BufferType) -> SSAValue:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, i8, i16, i64
+from xdsl.dialects.builtin import VectorType, i8, i16, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
@@ -63,7 +63,12 @@ class LowerConfigureTiles(RewritePattern):
         groups = b.select(whole, b.integer(TILE_SIZE), rest)
         with e.entry():
             memory = b.stack(VectorType(i8, [_CONFIGURATION_BYTES]), _CONFIGURATION_BYTES)
-        b.store(b.constant(_usual_configuration(), VectorType(i8, [_CONFIGURATION_BYTES])), memory, 1)
+        # Palette 1: eight registers of sixteen rows of 64 bytes.
+        values = [0] * _CONFIGURATION_BYTES
+        values[0] = 1
+        for tile in range(LAST_COLUMNS + 1):
+            values[_ROW_BYTES_AT + 2 * tile], values[_ROWS_AT + tile] = 4 * TILE_SIZE, TILE_SIZE
+        b.store(b.constant(dense_integers(values, i8), VectorType(i8, [_CONFIGURATION_BYTES])), memory, 1)
         row_bytes = b.make(llvm.TruncOp, (b.mul(groups, b.integer(4)),), i16)
         b.store(row_bytes, _at(b, memory, _ROW_BYTES_AT + 2 * LAST_ROWS), 1)
         b.store(b.make(llvm.TruncOp, (groups,), i8), _at(b, memory, _ROWS_AT + LAST_COLUMNS), 1)
@@ -124,15 +129,6 @@ def _instruction(b: LLVMBuilder, name: str, operands: Sequence[SSAValue]) -> Non
 def _check_target(op: Operation, e: Emitter) -> None:
     if not _EXTENSIONS & e.context.options.extensions:
         fail(op, "needs a target with the tile registers of AMX", "compile for sapphirerapids or newer")
-
-
-def _usual_configuration() -> DenseIntOrFPElementsAttr:
-    """Palette 1: eight registers of sixteen rows of 64 bytes."""
-    values = [0] * _CONFIGURATION_BYTES
-    values[0] = 1
-    for tile in range(LAST_COLUMNS + 1):
-        values[_ROW_BYTES_AT + 2 * tile], values[_ROWS_AT + tile] = 4 * TILE_SIZE, TILE_SIZE
-    return dense_integers(values, i8)
 
 
 def _at(b: LLVMBuilder, memory: SSAValue, byte: int) -> SSAValue:

@@ -14,7 +14,6 @@ from lowering.diagnostics import fail
 from lowering.llvm.builder.function_builder import call_op
 from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
-from lowering.vm_to_llvm.deferral import Rest
 from lowering.vm_to_llvm.observation import observed
 from lowering.vm_to_llvm.plan import Boxed, Number, is_number
 from lowering.vm_to_llvm.state import FunctionState
@@ -39,7 +38,7 @@ class LowerCall(RewritePattern):
             return
         arguments = [
             state.number(value) if kind in (I64, I1, F64) else state.any_at(value, cell)
-            for cell, (value, kind) in enumerate(zip(op.arguments, _parameters(state, callee), strict=True))
+            for cell, (value, kind) in enumerate(zip(op.arguments, state.facts.parameters[callee], strict=True))
         ]
         target = _result_address(state, op.result)
         _enter(state, callee, [target, *arguments])
@@ -53,10 +52,6 @@ def _enter(state: FunctionState, callee: str, arguments: Sequence[SSAValue]) -> 
     if callee in state.facts.deferring:
         status = state.runtime_value("vmrt_finish", [status, arguments[0]], I32)
     state.check(emit.compare("ne", status, emit.integer(0, I32)))
-
-
-def _parameters(state: FunctionState, callee: str) -> Sequence[Attribute]:
-    return state.facts.parameters[callee]
 
 
 def _call_by_value(state: FunctionState, op: CallOp, callee: str) -> None:
@@ -165,24 +160,20 @@ class LowerCallClosure(RewritePattern):
     def match_and_rewrite(self, op: CallClosureOp, state: FunctionState) -> None:
         rest = state.facts.deferred.get(op)
         if rest is not None:
-            _defer(state, op, rest)
+            # Leaves the frame, and the call to the caller.
+            emit = state.emit
+            check = (
+                emit.value(new_op(llvm.ZeroOp, (), (PTR,)))
+                if rest.check is None
+                else emit.address(entry_symbol(rest.check.sym_name.data))
+            )
+            values = state.cell_array([op.closure, *op.arguments, *rest.captured])
+            count, captured = emit.integer(len(op.arguments)), emit.integer(len(rest.captured))
+            state.call("vmrt_defer", [emit.arguments[0], values, count, check, captured])
+            state.give_back()
+            emit.return_(emit.integer(1, I32))
             return
         _call_function(state, op, FUNCTION_VALUE, state.any_at(op.closure, len(op.arguments)), op.arguments)
-
-
-def _defer(state: FunctionState, op: CallClosureOp, rest: Rest) -> None:
-    """Leaves the frame, and the call to the caller."""
-    emit = state.emit
-    check = (
-        emit.value(new_op(llvm.ZeroOp, (), (PTR,)))
-        if rest.check is None
-        else emit.address(entry_symbol(rest.check.sym_name.data))
-    )
-    values = state.cell_array([op.closure, *op.arguments, *rest.captured])
-    count, captured = emit.integer(len(op.arguments)), emit.integer(len(rest.captured))
-    state.call("vmrt_defer", [emit.arguments[0], values, count, check, captured])
-    state.give_back()
-    emit.return_(emit.integer(1, I32))
 
 
 def _call_function(
@@ -273,19 +264,15 @@ class LowerReturn(RewritePattern):
     @op_rewrite_pattern
     def match_and_rewrite(self, op: ReturnOp, state: FunctionState) -> None:
         if op.value is not None:
-            _return_value(state, op.value)
+            emit, found = state.emit, state.values[op.value]
+            result = emit.arguments[0]
+            match found:
+                case Boxed(owned=True):
+                    emit.call(state.runtime("vmrt_move"), [result, found.address], None)
+                case Number():
+                    scratch = state.scratch.at_least(1)
+                    state.write_number(found.ssa, scratch)
+                    emit.call(state.runtime("vmrt_move"), [result, scratch], None)
+                case _:
+                    state.call("vmrt_assign", [result, state.any_at(op.value, 0)])
         state.emit.branch(state.exit, state.emit.integer(-1))
-
-
-def _return_value(state: FunctionState, value: SSAValue) -> None:
-    emit, found = state.emit, state.values[value]
-    result = emit.arguments[0]
-    match found:
-        case Boxed(owned=True):
-            emit.call(state.runtime("vmrt_move"), [result, found.address], None)
-        case Number():
-            scratch = state.scratch.at_least(1)
-            state.write_number(found.ssa, scratch)
-            emit.call(state.runtime("vmrt_move"), [result, scratch], None)
-        case _:
-            state.call("vmrt_assign", [result, state.any_at(value, 0)])

@@ -152,12 +152,17 @@ def _compute(state: FunctionState, op: IntOp, lhs: SSAValue, rhs: SSAValue) -> S
     if kind in _COMPARISONS:
         return emit.compare(_COMPARISONS[kind], lhs, rhs)
     if kind in _CHECKED:
-        return _checked(state, _CHECKED[kind], lhs, rhs)
+        result, overflow = _with_overflow(state, _CHECKED[kind], lhs, rhs)
+        state.fail_if(overflow, "vmrt_fail_overflow", [])
+        return result
     match kind:
         case IntKind.ADD_SAT:
             return emit.value(llvm.CallIntrinsicOp("llvm.sadd.sat.i64", (lhs, rhs), (i64,)))
         case IntKind.MUL_SAT:
-            return _saturated_product(state, lhs, rhs)
+            emit = state.emit
+            result, overflow = _with_overflow(state, _CHECKED[IntKind.MUL], lhs, rhs)
+            is_negative = emit.compare("slt", emit.value(llvm.XOrOp(lhs, rhs)), emit.integer(0))
+            return emit.select(overflow, emit.select(is_negative, emit.integer(LEAST), emit.integer(GREATEST)), result)
         case IntKind.AND:
             return emit.value(llvm.AndOp(lhs, rhs))
         case IntKind.OR:
@@ -181,19 +186,6 @@ def _with_overflow(state: FunctionState, intrinsic: str, lhs: SSAValue, rhs: SSA
         for index, type_ in enumerate((i64, i1))
     )
     return result, overflow
-
-
-def _checked(state: FunctionState, intrinsic: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    result, overflow = _with_overflow(state, intrinsic, lhs, rhs)
-    state.fail_if(overflow, "vmrt_fail_overflow", [])
-    return result
-
-
-def _saturated_product(state: FunctionState, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    emit = state.emit
-    result, overflow = _with_overflow(state, _CHECKED[IntKind.MUL], lhs, rhs)
-    is_negative = emit.compare("slt", emit.value(llvm.XOrOp(lhs, rhs)), emit.integer(0))
-    return emit.select(overflow, emit.select(is_negative, emit.integer(LEAST), emit.integer(GREATEST)), result)
 
 
 def _divide(state: FunctionState, op: IntOp, lhs: SSAValue, rhs: SSAValue) -> SSAValue:

@@ -40,7 +40,18 @@ def call_helper(reader: StaticReader, node: ast.Call) -> tuple[object] | None:
         return None
     values = reader.elements(node.args)
     named = {each.arg: reader.value(each.value) for each in node.keywords if each.arg is not None}
-    _require_all(reader, node, found, len(values), named)
+    # Fails at a call that gives too many arguments, unknown ones, or one twice, or leaves one out.
+    function = found
+    positional = len(values)
+    args = function.node.args
+    names = [each.arg for each in (*args.posonlyargs, *args.args)]
+    if positional > len(names) and args.vararg is None:
+        reader.fail(node, f"{function.name} expected at most {len(names)} positional arguments, got {positional}")
+    known = {*names[positional:], *(each.arg for each in args.kwonlyargs)}
+    if (wrong := next((name for name in named if name not in known), None)) is not None:
+        reader.fail(node, f"{function.name} has no argument {wrong} beside those in front of it")
+    if missing := [name for name in names[positional:] if name not in {*named, *_defaults(args)}]:
+        reader.fail(node, f"{function.name} expected the argument {missing[0]}")
     around = reader.source, reader.scope
     reader.source, reader.scope = found.source, found.scope.shared()
     try:
@@ -58,21 +69,6 @@ def _function_of(reader: StaticReader, node: ast.expr) -> PlainFunction | None:
     if isinstance(found, PythonFunction):
         return PlainFunction.of_surroundings(found, reader.aliases)
     return found if isinstance(found, PlainFunction) else None
-
-
-def _require_all(
-    reader: StaticReader, node: ast.Call, function: PlainFunction, positional: int, named: Mapping[str, object]
-) -> None:
-    """Fails at a call that gives too many arguments, unknown ones, or one twice, or leaves one out."""
-    args = function.node.args
-    names = [each.arg for each in (*args.posonlyargs, *args.args)]
-    if positional > len(names) and args.vararg is None:
-        reader.fail(node, f"{function.name} expected at most {len(names)} positional arguments, got {positional}")
-    known = {*names[positional:], *(each.arg for each in args.kwonlyargs)}
-    if (wrong := next((name for name in named if name not in known), None)) is not None:
-        reader.fail(node, f"{function.name} has no argument {wrong} beside those in front of it")
-    if missing := [name for name in names[positional:] if name not in {*named, *_defaults(args)}]:
-        reader.fail(node, f"{function.name} expected the argument {missing[0]}")
 
 
 def _defaults(args: ast.arguments) -> dict[str, ast.expr]:

@@ -109,7 +109,29 @@ class ModuleReader:
         program.type_params = self._tree.type_params
         program.plain = self._contents.plain
         program.meshes = self._contents.meshes
-        self._read_prim_funcs(program, builder)
+        # Heads first, so that functions may call those below; then bodies; then what they are together.
+        readers: list[PrimFunctionReader] = []
+        for name, function in self._contents.functions.items():
+            if function.kind == "prim_func":
+                with program.findings.collected():
+                    reader = PrimFunctionReader(self._source, self._aliases, self._constants, program, function.node)
+                    func = reader.prepare(private=function.options.get("private", False))
+                    filename, line, column = self._source.location(function.node)
+                    func.location = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
+                    builder.functions.define(func)
+                    program.prim[name] = reader
+                    readers.append(reader)
+                if name not in program.prim:
+                    self._failed.add(name)
+        complete: list[PrimFunctionReader] = []
+        for reader in readers:
+            if not mentions(reader.node, self._failed):
+                with program.findings.collected():
+                    reader.read_body()
+                    complete.append(reader)
+        for reader in complete:
+            with program.findings.collected():
+                reader.finish()
         self._read_functions(program, builder)
         program.findings.raise_all()
         return self._finished(builder)
@@ -130,7 +152,14 @@ class ModuleReader:
                 case ast.AnnAssign(value=ast.expr() as value):
                     self._constant(statement.target, value)
                 case ast.Expr(value=ast.Call() as call):
-                    self._directive(call)
+                    name = self._aliases.name_in("ir", call.func)
+                    if name == "module_attrs":
+                        self._contents.attributes |= read_dictionary(self._static, call, "I.module_attrs", "attrs")
+                    elif name == "module_global_infos":
+                        meshes, devices = read_global_infos(self._static, call)
+                        self._contents.meshes |= meshes
+                        self._contents.attributes |= {"device_meshes": mesh_attribute(meshes)} if meshes else {}
+                        self._constants.bind(DEVICES, devices)
                 case _:
                     # the rest of a file is Python around the program, which is not run
                     continue
@@ -187,45 +216,7 @@ class ModuleReader:
                 if target.id not in name_counts([ast.Expr(value)]):
                     self._constants.bind(target.id, Deferred(value))
 
-    def _directive(self, call: ast.Call) -> None:
-        name = self._aliases.name_in("ir", call.func)
-        if name == "module_attrs":
-            self._contents.attributes |= read_dictionary(self._static, call, "I.module_attrs", "attrs")
-        elif name == "module_global_infos":
-            meshes, devices = read_global_infos(self._static, call)
-            self._contents.meshes |= meshes
-            self._contents.attributes |= {"device_meshes": mesh_attribute(meshes)} if meshes else {}
-            self._constants.bind(DEVICES, devices)
-
     # Building
-
-    def _read_prim_funcs(self, program: Program, builder: BlockBuilder) -> None:
-        """Heads first, so that functions may call those below; then bodies; then what they are together."""
-        readers: list[PrimFunctionReader] = []
-        for name, function in self._contents.functions.items():
-            if function.kind == "prim_func":
-                with program.findings.collected():
-                    readers.append(self._read_head(program, builder, name, function))
-                if name not in program.prim:
-                    self._failed.add(name)
-        complete: list[PrimFunctionReader] = []
-        for reader in readers:
-            if not mentions(reader.node, self._failed):
-                with program.findings.collected():
-                    reader.read_body()
-                    complete.append(reader)
-        for reader in complete:
-            with program.findings.collected():
-                reader.finish()
-
-    def _read_head(self, program: Program, builder: BlockBuilder, name: str, function: Function) -> PrimFunctionReader:
-        reader = PrimFunctionReader(self._source, self._aliases, self._constants, program, function.node)
-        func = reader.prepare(private=function.options.get("private", False))
-        filename, line, column = self._source.location(function.node)
-        func.location = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
-        builder.functions.define(func)
-        program.prim[name] = reader
-        return reader
 
     def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
         nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}
@@ -260,15 +251,7 @@ class ModuleReader:
         except BUILD_ERRORS as error:
             raise build_error(self._source, self._node(), builder.functions.module, error) from error
         module.attributes |= attributes
-        self._restore_order(module)
-        return module
-
-    def _node(self) -> ast.AST:
-        first = next(iter(self._contents.functions.values()), None)
-        return self._contents.modules[0] if self._contents.modules else first.node if first else ast.Module([], [])
-
-    def _restore_order(self, module: ModuleOp) -> None:
-        """Puts the functions into the order of the text; those that were added come last."""
+        # Puts the functions into the order of the text; those that were added come last.
         order = {name: index for index, name in enumerate(self._contents.functions)}
         block = module.body.block
         functions = [op for op in block.ops if isinstance(op, FuncOp | PrimFuncOp)]
@@ -276,6 +259,11 @@ class ModuleReader:
             op.detach()
         for op in sorted(functions, key=lambda op: order.get(op.sym_name.data, len(order))):
             block.add_op(op)
+        return module
+
+    def _node(self) -> ast.AST:
+        first = next(iter(self._contents.functions.values()), None)
+        return self._contents.modules[0] if self._contents.modules else first.node if first else ast.Module([], [])
 
 
 def read(

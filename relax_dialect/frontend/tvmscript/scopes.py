@@ -416,14 +416,14 @@ def captured_names(tree: Tree, aliases: Aliases) -> dict[str, object]:
         if name in mentioned:
             found[name] = plain(name, value)
             if isinstance(value, Placeholder):
-                found |= _parts(tree, value)
+                # The objects that the text of a placeholder has names for; a dimension is called as the
+                # surroundings call it.
+                placeholder = value
+                names = {id(value): name for name, value in tree.visible.items() if isinstance(value, Placeholder)}
+                found |= {
+                    name: plain(names.get(id(value), "dim"), value) for name, value in values_of(placeholder).items()
+                }
     return {name: fixed_value(value, tree.vscale) for name, value in found.items()}
-
-
-def _parts(tree: Tree, placeholder: Placeholder) -> dict[str, object]:
-    """The objects that the text of a placeholder has names for; a dimension is called as the surroundings call it."""
-    names = {id(value): name for name, value in tree.visible.items() if isinstance(value, Placeholder)}
-    return {name: plain(names.get(id(value), "dim"), value) for name, value in values_of(placeholder).items()}
 
 
 def plain(name: str, value: object) -> object:
@@ -441,7 +441,9 @@ def plain(name: str, value: object) -> object:
     if isinstance(value, dict):
         return {str(key): plain(name, each) for key, each in cast("dict[object, object]", value).items()}
     if isinstance(value, Placeholder):
-        return _placeholder(name, value)
+        # A dimension that Python code declared has the name that it was given there.
+        text = str(value)
+        return symbol_of(name) if declares_dimension(Aliases(), parse_expression(text)) else Deferred(text)
     if inspect.isfunction(value):
         return PythonFunction(value)
     return _of_numpy(value)
@@ -465,12 +467,6 @@ def _expression(name: str, value: Expr) -> object:
                 if other is None
                 else Unbound(f"{name} is an expression of te with {other}, which is not of this program")
             )
-
-
-def _placeholder(name: str, value: Placeholder) -> object:
-    """A dimension that Python code declared has the name that it was given there."""
-    text = str(value)
-    return symbol_of(name) if declares_dimension(Aliases(), parse_expression(text)) else Deferred(text)
 
 
 def _of_numpy(value: object) -> object:

@@ -175,7 +175,13 @@ def read_object(subject: PythonObject, frame: Mapping[str, object] | None = None
     plain = textwrap.dedent(text)
     indent = len(lines[0]) - len(plain.splitlines(keepends=True)[0]) if lines else 0
     tree = _parse(Source(plain, filename, first, indent))
-    return replace(tree, visible=_visible(subject) | dict(frame or {}))
+    # The names that a function or the methods of a class see where they are defined.
+    found = dict(vars(sys.modules[subject.__module__])) if subject.__module__ in sys.modules else {}
+    members = vars(subject).values() if isinstance(subject, type) else (subject,)
+    for member in members:
+        if inspect.isfunction(member):
+            found |= _nonlocals(member)
+    return replace(tree, visible=found | dict(frame or {}))
 
 
 def _class_in_cell(cls: type) -> tuple[list[str], int, str] | None:
@@ -197,16 +203,6 @@ def _class_in_cell(cls: type) -> tuple[list[str], int, str] | None:
                     if first <= code.co_firstlineno <= last:
                         return lines[first - 1 : last], first, code.co_filename
     return None
-
-
-def _visible(subject: PythonObject) -> dict[str, object]:
-    """The names that a function or the methods of a class see where they are defined."""
-    found = dict(vars(sys.modules[subject.__module__])) if subject.__module__ in sys.modules else {}
-    members = vars(subject).values() if isinstance(subject, type) else (subject,)
-    for member in members:
-        if inspect.isfunction(member):
-            found |= _nonlocals(member)
-    return found
 
 
 def _nonlocals(function: FunctionType) -> dict[str, object]:
@@ -362,7 +358,12 @@ class Aliases:
         if len(parts) == 1:
             return self._members.get(parts[0])
         if parts[0] == "tvm":
-            return _after_tvm(parts)
+            rest = [part for part in parts[1:] if part not in ("script", "parser")]
+            if len(rest) == 1 and rest[0] in _TOP_LEVEL:
+                return _TOP_LEVEL[rest[0]], rest[0]
+            if len(rest) > 1 and rest[0] in _MODULES:
+                return _MODULES[rest[0]], _in_namespace(_MODULES[rest[0]], rest[1:])
+            return None
         namespace = self._names.get(parts[0])
         return None if namespace is None else (namespace, _in_namespace(namespace, parts[1:]))
 
@@ -370,15 +371,6 @@ class Aliases:
         """The name of an intrinsic of `namespace`; `None` if the node is none."""
         found = self.resolve(node)
         return found[1] if found is not None and found[0] == namespace else None
-
-
-def _after_tvm(parts: tuple[str, ...]) -> tuple[str, str] | None:
-    rest = [part for part in parts[1:] if part not in ("script", "parser")]
-    if len(rest) == 1 and rest[0] in _TOP_LEVEL:
-        return _TOP_LEVEL[rest[0]], rest[0]
-    if len(rest) > 1 and rest[0] in _MODULES:
-        return _MODULES[rest[0]], _in_namespace(_MODULES[rest[0]], rest[1:])
-    return None
 
 
 def _in_namespace(namespace: str, parts: Sequence[str]) -> str:
@@ -425,7 +417,14 @@ class Arguments:
         for keyword in node.keywords:
             if keyword.arg is None:
                 source.fail(keyword.value, f"{what}: expected keywords one by one, got **")
-            self._bind_keyword(keyword, keyword.arg, known, renamed or {})
+            name = keyword.arg
+            target = name if name in known else (renamed or {}).get(name, name)
+            if target not in known:
+                others = f"; it has {', '.join(known)}" if known else "; it has none"
+                self._source.fail(keyword, f"{self.what} has no argument {name}{suggestion(name, known) or others}")
+            if target in self._given:
+                self._source.fail(keyword.value, f"{self.what} got the argument {name} twice")
+            self._given[target] = keyword.value
 
     def _bind_positional(self, args: Sequence[ast.expr], names: Sequence[str]) -> None:
         position = 0
@@ -442,15 +441,6 @@ class Arguments:
             else:
                 self._given[name] = argument
                 position += 1
-
-    def _bind_keyword(self, keyword: ast.keyword, name: str, known: Sequence[str], renamed: Mapping[str, str]) -> None:
-        target = name if name in known else renamed.get(name, name)
-        if target not in known:
-            others = f"; it has {', '.join(known)}" if known else "; it has none"
-            self._source.fail(keyword, f"{self.what} has no argument {name}{suggestion(name, known) or others}")
-        if target in self._given:
-            self._source.fail(keyword.value, f"{self.what} got the argument {name} twice")
-        self._given[target] = keyword.value
 
     def get(self, name: str) -> ast.expr | None:
         """The expression for a parameter; `None` if it was not given."""

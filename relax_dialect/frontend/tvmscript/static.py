@@ -241,16 +241,13 @@ class StaticReader:
             return items[slice(*(None if each is None else self.integer(each) for each in ends))]
         index = self.value(node.slice)
         if isinstance(index, str):
-            return self._entry(node, found, index)
+            entries = cast("dict[str, object]", found) if isinstance(found, dict) else {}
+            return entries[index] if index in entries else self.unsupported(node)
         if (items := evaluator.items_of(found)) is not None and isinstance(index, int):
             if -len(items) <= index < len(items):
                 return items[index]
             self.fail(node, f"expected an index below {len(items)}, got {index}")
         return self.unsupported(node)
-
-    def _entry(self, node: ast.Subscript, owner: object, key: str) -> object:
-        entries = cast("dict[str, object]", owner) if isinstance(owner, dict) else {}
-        return entries[key] if key in entries else self.unsupported(node)
 
     def unsupported(self, node: ast.expr) -> object:
         """An expression of plain Python; any other has no position here."""
@@ -411,18 +408,15 @@ def _holds(reader: StaticReader, node: ast.expr) -> Dim | None:
             left, right = (evaluator.as_dim(reader.value(each)) for each in (node.left, node.comparators[0]))
             return None if left is None or right is None else INDICATORS[type(kind)](left, right)
         case ast.BoolOp():
-            return _all_or_any(node.op, [_holds(reader, each) for each in node.values])
+            parts = [_holds(reader, each) for each in node.values]
+            known = [each for each in parts if each is not None]
+            if len(known) != len(parts):
+                return None
+            return product(known) if isinstance(node.op, ast.And) else 1 - product(1 - each for each in known)
         case ast.UnaryOp(op=ast.Not()):
             return None if (holds := _holds(reader, node.operand)) is None else 1 - holds
         case _:
             return None
-
-
-def _all_or_any(operator: ast.boolop, parts: Sequence[Dim | None]) -> Dim | None:
-    known = [each for each in parts if each is not None]
-    if len(known) != len(parts):
-        return None
-    return product(known) if isinstance(operator, ast.And) else 1 - product(1 - each for each in known)
 
 
 _ERRORS = (ValueError, TypeError, ZeroDivisionError, OverflowError, IndexError, KeyError, AttributeError)
@@ -450,7 +444,11 @@ def _plain(value: Any) -> object:
 def _computed(reader: StaticReader, node: ast.expr) -> object:
     match node:
         case ast.Call():
-            return _call(reader, node)
+            function = _function(reader, node.func)
+            if function is None:
+                return _refused(reader, node)
+            named = {each.arg: reader.value(each.value) for each in node.keywords if each.arg is not None}
+            return function(*reader.elements(node.args), **named)
         case ast.Attribute():
             return _attribute(reader, node)
         case ast.Subscript():
@@ -541,14 +539,6 @@ def _attribute(reader: StaticReader, node: ast.Attribute) -> object:
     if isinstance(owner, np.ndarray | np.iinfo | np.finfo) and node.attr in ARRAY_PROPERTIES:
         return getattr(cast("Any", owner), node.attr)
     return _refused(reader, node)
-
-
-def _call(reader: StaticReader, node: ast.Call) -> object:
-    function = _function(reader, node.func)
-    if function is None:
-        return _refused(reader, node)
-    named = {each.arg: reader.value(each.value) for each in node.keywords if each.arg is not None}
-    return function(*reader.elements(node.args), **named)
 
 
 def _function(reader: StaticReader, node: ast.expr) -> Callable[..., Any] | None:

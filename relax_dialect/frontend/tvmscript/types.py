@@ -189,7 +189,13 @@ class TypeReader:
             case ast.Constant(value=str() as text):
                 return self._read(self._quoted(node, text))
             case ast.Call():
-                return self._called(node)
+                if (dtype := self.scalar(node.func)) is not None and not node.args and not node.keywords:
+                    return PrimType(dtype)
+                kind = self.kind(node.func)
+                if kind in ("Object", "Any"):
+                    return ObjectType()
+                found = self._kinds.get(kind or "")
+                return self._unknown(node.func) if found is None else found(node)
             case ast.Subscript():
                 return self._subscripted(node)
             case ast.Name() if (meant := self._reader.meant(node)) is not node:
@@ -243,15 +249,6 @@ class TypeReader:
         self._reader.fail(
             node, "expected a type: R.Tensor, R.Shape, R.Tuple, R.Callable, R.Prim, R.Any, or a dtype such as T.int64"
         )
-
-    def _called(self, node: ast.Call) -> StructInfo:
-        if (dtype := self.scalar(node.func)) is not None and not node.args and not node.keywords:
-            return PrimType(dtype)
-        kind = self.kind(node.func)
-        if kind in ("Object", "Any"):
-            return ObjectType()
-        found = self._kinds.get(kind or "")
-        return self._unknown(node.func) if found is None else found(node)
 
     def _subscripted(self, node: ast.Subscript) -> StructInfo:
         """The form with brackets, in which names of dimensions need no declaration."""
@@ -471,7 +468,8 @@ def _read_attributes(reader: StaticReader, node: ast.FunctionDef, signature: Sig
         call = statement.value if isinstance(statement, ast.Expr) else None
         if isinstance(call, ast.Call) and reader.aliases.name_in("relax", call.func) == "func_attr":
             attributes = read_dictionary(reader, call, "R.func_attr", "attrs")
-            signature.bounds = _bounds(reader, call, attributes)
+            upper, lower = (_integer_bounds(reader, call, attributes.get(name, {})) for name in _BOUNDS)
+            signature.bounds = {name: (lower.get(name, 0), upper.get(name)) for name in (*upper, *lower)}
             signature.force_pure = any(bool(attributes.pop(name, False)) for name in FORCE_PURE)
             signature.attributes |= as_attributes(
                 reader.source, call, {name: each for name, each in attributes.items() if name not in _BOUNDS}
@@ -485,11 +483,6 @@ def read_dictionary(reader: StaticReader, call: ast.Call, what: str, parameter: 
     if not isinstance(found, dict):
         reader.fail(argument, f"{what} expected a dictionary")
     return cast("dict[str, object]", found)
-
-
-def _bounds(reader: StaticReader, call: ast.Call, attributes: Mapping[str, object]) -> dict[str, Interval]:
-    upper, lower = (_integer_bounds(reader, call, attributes.get(name, {})) for name in _BOUNDS)
-    return {name: (lower.get(name, 0), upper.get(name)) for name in (*upper, *lower)}
 
 
 def _integer_bounds(reader: StaticReader, node: ast.AST, found: object) -> dict[str, int]:

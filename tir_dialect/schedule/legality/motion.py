@@ -149,10 +149,6 @@ def _try(twin: ScheduleState, block: Block, loop: Loop, loops: list[Loop], move:
         move(self, block, loop)
         self.changed()
         for each in loops:
-            _check(self, each.op, block)
+            check_parallel(self, each.op, touched_buffers(block.op))
 
     twin.run(moved, (block, loop, loops), {})
-
-
-def _check(self: ScheduleState, loop: ForOp, block: Block) -> None:
-    check_parallel(self, loop, touched_buffers(block.op))

@@ -28,22 +28,19 @@ def check_new_instances(
     is_same = all(equal(own, extents[number]) is True for own, number in domain)
     if is_same and instances.take_all(numbers) and instances.have_others(numbers):
         return
-    access = _may_leave(block, extents, accesses)
-    if access is not None:
-        raise self.error(
-            f'block "{block.block_name.data}" would run for elements for which it may not run now, and may access '
-            f'buffer "{access.buffer.name_hint}" outside of its shape there'
-        )
-
-
-def _may_leave(block: BlockOp, extents: Sequence[Dim], accesses: Sequence[LoadOp | StoreOp]) -> LoadOp | StoreOp | None:
-    """An access that is not known to be in its buffer while the iterators of the block are below the extents."""
+    # An access that is not known to be in its buffer while the iterators of the block are below the
+    # extents.
     space = IndexSpace(block)
     variables = [
         Variable(argument, space.variable(argument).dim, constant(0), extent)
         for argument, extent in zip(block.body.block.args, extents, strict=True)
     ]
-    return next((op for op in accesses if not _is_inside(space, op, variables)), None)
+    access = next((op for op in accesses if not _is_inside(space, op, variables)), None)
+    if access is not None:
+        raise self.error(
+            f'block "{block.block_name.data}" would run for elements for which it may not run now, and may access '
+            f'buffer "{access.buffer.name_hint}" outside of its shape there'
+        )
 
 
 def accesses_of(block: BlockOp) -> list[LoadOp | StoreOp]:

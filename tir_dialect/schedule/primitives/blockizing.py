@@ -182,10 +182,19 @@ def blockize(self: ScheduleState, target: Loop | Sequence[Block]) -> Block:
 
 
 def _tile(self: ScheduleState, loop: ForOp) -> BlockOp:
-    block = _only_block(self, loop)
+    block: Operation | None = loop
+    while isinstance(block, ForOp):
+        block = only_statement(block.body.block)
+    if not isinstance(block, BlockOp):
+        raise self.error(f'expected one block in loop "{loop.induction_var.name_hint}", and loops only around it')
     check_pure_loops(self, block)
     inner = [op for op in enclosing_loops(block) if is_inside(op, loop)]
-    _check_bounds(self, inner)
+    # Refuses loops inside whose bounds are made of variables of loops outside, which the new block
+    # does not see.
+    own = {self.symbol(op).as_symbol for op in inner}.union(self.func.symbol_names)
+    for op in inner:
+        if any((dim := self.space.dim_of(bound)) is None or not dim.symbols <= own for bound in op.operands):
+            raise self.error(f'the bounds of loop "{op.induction_var.name_hint}" depend on loops outside')
     if block.init is not None:
         _check_start(self, block, inner)
     outside, bounded = _conditions(self, block, inner)
@@ -198,14 +207,6 @@ def _tile(self: ScheduleState, loop: ForOp) -> BlockOp:
     return outer
 
 
-def _check_bounds(self: ScheduleState, inner: Sequence[ForOp]) -> None:
-    """Refuses loops inside whose bounds are made of variables of loops outside, which the new block does not see."""
-    own = {self.symbol(op).as_symbol for op in inner}.union(self.func.symbol_names)
-    for op in inner:
-        if any((dim := self.space.dim_of(bound)) is None or not dim.symbols <= own for bound in op.operands):
-            raise self.error(f'the bounds of loop "{op.induction_var.name_hint}" depend on loops outside')
-
-
 def _check_start(self: ScheduleState, block: BlockOp, inner: Sequence[ForOp]) -> None:
     """Refuses loops inside after which the init of the new block would run otherwise than that of the block."""
     instances, name = Instances(self, block), block.block_name.data
@@ -215,15 +216,6 @@ def _check_start(self: ScheduleState, block: BlockOp, inner: Sequence[ForOp]) ->
     for op in instances.idle(range(len(block.iterators))):
         if op in inner and self.space.less_equal(1, self.extent(op)) is not True:
             raise self.error(f'loop "{op.induction_var.name_hint}" may be empty, but the init of "{name}" would run')
-
-
-def _only_block(self: ScheduleState, loop: ForOp) -> BlockOp:
-    current: Operation | None = loop
-    while isinstance(current, ForOp):
-        current = only_statement(current.body.block)
-    if not isinstance(current, BlockOp):
-        raise self.error(f'expected one block in loop "{loop.induction_var.name_hint}", and loops only around it')
-    return current
 
 
 def _conditions(self: ScheduleState, block: BlockOp, inner: Sequence[ForOp]) -> tuple[list[Less | SSAValue], set[int]]:

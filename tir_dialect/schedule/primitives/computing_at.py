@@ -91,7 +91,22 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
     reads = _consumer_accesses(self, op, target, positions.keys())
     _check_inputs(self, op, target)
     _check_instances(self, op, target)
-    ranges = _needed(self, op, target, reads, positions)
+    # The values of the block's iterators that one iteration of the loop needs.
+    needed: dict[int, list[AxisRange]] = {}
+    for buffer, indices in positions.items():
+        own = [access for access in reads if access.buffer is buffer]
+        box = box_in(self, own, target, shape_of(buffer)) if own else []
+        for position, axis in zip(indices, box, strict=False):
+            if position is not None:
+                needed.setdefault(position.iterator, []).append(position.values(axis))
+    instances = Instances(self, op, common_loop(op, target))
+    others = {number: instances.ranges([number])[0] for number in instances.reduced}
+    ranges = [
+        join(self.space.prover, needed[number])
+        if number in needed
+        else others.get(number, AxisRange(constant(0), iterator_extent(self, op, number)))
+        for number in range(len(op.iterators))
+    ]
     point = insert_point_in(self, target, index, before=[access.op for access in reads])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
     # what an iteration reads of them it has computed, unless it goes on with a reduction
@@ -157,27 +172,6 @@ def _check_instances(self: ScheduleState, block: BlockOp, target: ForOp) -> None
     check_in_order(self, instances)
 
 
-def _needed(
-    self: ScheduleState, block: BlockOp, target: ForOp, reads: Sequence[Access], positions: Positions
-) -> list[AxisRange]:
-    """The values of the block's iterators that one iteration of the loop needs."""
-    needed: dict[int, list[AxisRange]] = {}
-    for buffer, indices in positions.items():
-        own = [access for access in reads if access.buffer is buffer]
-        box = box_in(self, own, target, shape_of(buffer)) if own else []
-        for position, axis in zip(indices, box, strict=False):
-            if position is not None:
-                needed.setdefault(position.iterator, []).append(position.values(axis))
-    instances = Instances(self, block, common_loop(block, target))
-    others = {number: instances.ranges([number])[0] for number in instances.reduced}
-    return [
-        join(self.space.prover, needed[number])
-        if number in needed
-        else others.get(number, AxisRange(constant(0), iterator_extent(self, block, number)))
-        for number in range(len(block.iterators))
-    ]
-
-
 Writes = Mapping[SSAValue, Sequence[Access]]
 """The stores inside of the loop, by buffer."""
 
@@ -230,7 +224,14 @@ def _move_after_producers(
     _check_outside_values(self, op, target)
     ranges = available(self, op, _boxes(self, target, writes), loop.name)
     check_same_instances(self, op, target, ranges)
-    in_parts, common = _reduces_in_parts(self, op, ranges), common_loop(op, target)
+    # Whether an iteration is left with a part of a reduction only.
+    domains = [AxisRange(constant(0), iterator_extent(self, op, number)) for number in range(len(ranges))]
+    kinds = [iterator.kind for iterator in op.iterators]
+    pairs = zip(kinds, ranges, domains, strict=True)
+    in_parts, common = (
+        any(kind is IteratorKind.REDUCE and found != domain for kind, found, domain in pairs),
+        common_loop(op, target),
+    )
     point = insert_point_in(self, target, index, after=[access.op for found in writes.values() for access in found])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
     self.changed()
@@ -238,14 +239,6 @@ def _move_after_producers(
     sink_allocations(writes, target, lambda buffer, each: buffer not in conflicting_buffers(self.space, each))
     if in_parts:
         _check_parts(self, op, common)
-
-
-def _reduces_in_parts(self: ScheduleState, block: BlockOp, ranges: Sequence[AxisRange]) -> bool:
-    """Whether an iteration is left with a part of a reduction only."""
-    domains = [AxisRange(constant(0), iterator_extent(self, block, number)) for number in range(len(ranges))]
-    kinds = [iterator.kind for iterator in block.iterators]
-    pairs = zip(kinds, ranges, domains, strict=True)
-    return any(kind is IteratorKind.REDUCE and found != domain for kind, found, domain in pairs)
 
 
 def _check_parts(self: ScheduleState, block: BlockOp, common: ForOp | None) -> None:

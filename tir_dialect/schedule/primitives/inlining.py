@@ -50,7 +50,15 @@ def compute_inline(self: ScheduleState, block: Block) -> None:
     _check_inputs(self, producer, loads)
     _check_in_scope(self, producer, loads)
     check_declared(self, declared, loads)
-    _check_elements(self, producer, positions)
+    # Refuses a producer that does not run for all elements if for the others it might load what is
+    # not there.
+    instances = Instances(self, producer.op)
+    numbers = range(len(producer.op.iterators))
+    extents = instances.extents(numbers)
+    for index, extent in zip(positions, shape_of(producer.store.buffer), strict=True):
+        if index is not None:
+            extents[index] = extent
+    check_new_instances(self, instances, extents, numbers, producer.loads)
     computed: dict[tuple[object, ...], SSAValue] = {}
     read: list[LoadOp] = []
     for load in loads:
@@ -59,7 +67,10 @@ def compute_inline(self: ScheduleState, block: Block) -> None:
             values = bind_iterators(self, block.op, positions, load.indices)
             computed[key], loaded = _clone_body(producer, values, InsertPoint.before(load))
             read += loaded
-        _replace_load(load, computed[key])
+        value = computed[key]
+        value.name_hint = value.name_hint or load.result.name_hint
+        load.result.replace_all_uses_with(value)
+        Rewriter.erase_op(load)
     redeclare(self, declared, read)
     erase_nest(block.op)
     Rewriter.erase_op(allocation)
@@ -133,17 +144,6 @@ def _check_in_scope(self: ScheduleState, producer: ElementBlock, loads: Sequence
             )
 
 
-def _check_elements(self: ScheduleState, producer: ElementBlock, positions: Sequence[int | None]) -> None:
-    """Refuses a producer that does not run for all elements if for the others it might load what is not there."""
-    instances = Instances(self, producer.op)
-    numbers = range(len(producer.op.iterators))
-    extents = instances.extents(numbers)
-    for index, extent in zip(positions, shape_of(producer.store.buffer), strict=True):
-        if index is not None:
-            extents[index] = extent
-    check_new_instances(self, instances, extents, numbers, producer.loads)
-
-
 def _own_write(loads: Sequence[LoadOp], inputs: set[SSAValue]) -> Operation | None:
     """A store to an input in a block that would load it in place of the result."""
     blocks = {block for load in loads if (block := enclosing_block(load)) is not None}
@@ -171,9 +171,3 @@ def clone_ops(
             clone = op.clone(mapping)
             Rewriter.insert_op(clone, point)
     return mapping
-
-
-def _replace_load(load: LoadOp, value: SSAValue) -> None:
-    value.name_hint = value.name_hint or load.result.name_hint
-    load.result.replace_all_uses_with(value)
-    Rewriter.erase_op(load)

@@ -128,7 +128,18 @@ def buffer_accesses(self: ScheduleState, buffer: SSAValue) -> list[ElementAccess
 def move_accesses(self: ScheduleState, accesses: Sequence[ElementAccess], index_map: IndexMap) -> None:
     """Sends accesses to the indices that a map gives."""
     for access in accesses:
-        _rewrite(self, access, index_map)
+        op = access.op
+        emitter = Materializer(self.func, access.space, InsertPoint.before(op))
+        for index, value in zip(access.indices, op.indices, strict=True):
+            emitter.remember(index, value)
+        mapped = index_map.apply(access.indices)
+        # of what has no values anything is equal to anything, but the iterators have to stay in the indices
+        if not any(variable.is_empty for variable in access.space.variables.values()):
+            mapped = [access.space.prover.simplify(index) for index in mapped]
+        indices = [emitter.emit(index) for index in mapped]
+        new = LoadOp(op.buffer, indices) if isinstance(op, LoadOp) else StoreOp(op.value, op.buffer, indices)
+        new.location = op.location
+        Rewriter.replace_op(op, new)
 
 
 def _access(self: ScheduleState, op: Operation, buffer: SSAValue) -> ElementAccess:
@@ -143,21 +154,6 @@ def _access(self: ScheduleState, op: Operation, buffer: SSAValue) -> ElementAcce
     if len(known) != len(indices):
         raise self.error(f'{describe(op)} uses buffer "{buffer.name_hint}" at indices that come from memory')
     return ElementAccess(op, space, known)
-
-
-def _rewrite(self: ScheduleState, access: ElementAccess, index_map: IndexMap) -> None:
-    op = access.op
-    emitter = Materializer(self.func, access.space, InsertPoint.before(op))
-    for index, value in zip(access.indices, op.indices, strict=True):
-        emitter.remember(index, value)
-    mapped = index_map.apply(access.indices)
-    # of what has no values anything is equal to anything, but the iterators have to stay in the indices
-    if not any(variable.is_empty for variable in access.space.variables.values()):
-        mapped = [access.space.prover.simplify(index) for index in mapped]
-    indices = [emitter.emit(index) for index in mapped]
-    new = LoadOp(op.buffer, indices) if isinstance(op, LoadOp) else StoreOp(op.value, op.buffer, indices)
-    new.location = op.location
-    Rewriter.replace_op(op, new)
 
 
 Inverse = Mapping[SSAValue, Dim]
@@ -193,7 +189,15 @@ def transform_block_layout(self: ScheduleState, block: Block, index_map: IndexMa
     old = _inverse(self, op, wanted, shape)
     made = _new_block(self, op, kinds, shape)
     _fill(self, op, made, old)
-    _set_condition(self, made, list(zip(old.values(), extents, strict=True)))
+    # Lets the block run where the old iterators are below their extents.
+    limits = list(zip(old.values(), extents, strict=True))
+    self.changed()
+    bindings = [self.space.dim_of(binding) or constant(0) for binding in made.bindings]
+    positions = {_placeholder(number).as_symbol or "": dim for number, dim in enumerate(bindings)}
+    below = [Less(dim.substitute(positions), extent) for dim, extent in limits]
+    unknown: list[Less | SSAValue] = [c for c in below if self.space.prover.less(c.lhs, c.rhs) is not True]
+    emitter = Materializer(self.func, self.space, InsertPoint.before(made))
+    set_condition(made, emit_conditions(emitter, unknown))
     erase_nest(op)
     made.block_name = op.block_name
     self.replaced(block, made)
@@ -277,14 +281,3 @@ def _fill(self: ScheduleState, block: BlockOp, made: BlockOp, old: Inverse) -> N
         Rewriter.insert_op(init, InsertPoint.at_start(made.body.block))
         clone(block.init.body.block, init.body.block)
     clone(block.body.block, made.body.block)
-
-
-def _set_condition(self: ScheduleState, made: BlockOp, limits: Sequence[tuple[Dim, Dim]]) -> None:
-    """Lets the block run where the old iterators are below their extents."""
-    self.changed()
-    bindings = [self.space.dim_of(binding) or constant(0) for binding in made.bindings]
-    positions = {_placeholder(number).as_symbol or "": dim for number, dim in enumerate(bindings)}
-    below = [Less(dim.substitute(positions), extent) for dim, extent in limits]
-    unknown: list[Less | SSAValue] = [c for c in below if self.space.prover.less(c.lhs, c.rhs) is not True]
-    emitter = Materializer(self.func, self.space, InsertPoint.before(made))
-    set_condition(made, emit_conditions(emitter, unknown))

@@ -128,17 +128,7 @@ def split(
 def check_split(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> list[Dim]:
     """Refuses what `split` refuses; the extents of the new loops."""
     check_serial(self, loop)
-    return _extents(self, self.extent(loop.op), factors)
-
-
-def check_serial(self: ScheduleState, loop: Loop) -> None:
-    """Refuses a loop that is not serial."""
-    kind = loop.op.kind.data
-    if kind is not LoopKind.SERIAL:
-        raise self.error(f'expected a serial loop, got {kind.value} loop "{loop.name}"')
-
-
-def _extents(self: ScheduleState, extent: Dim, factors: Sequence[Factor]) -> list[Dim]:
+    extent = self.extent(loop.op)
     known = [None if factor is None else to_dim(factor) for factor in factors]
     given = [factor for factor in known if factor is not None]
     if len(factors) < 2 or len(given) < len(factors) - 1:
@@ -158,6 +148,13 @@ def _extents(self: ScheduleState, extent: Dim, factors: Sequence[Factor]) -> lis
     if self.space.prover.less_equal(extent, covered) is not True:
         raise self.error(f"expected factors that cover all {extent} iterations, got {covered}")
     return given
+
+
+def check_serial(self: ScheduleState, loop: Loop) -> None:
+    """Refuses a loop that is not serial."""
+    kind = loop.op.kind.data
+    if kind is not LoopKind.SERIAL:
+        raise self.error(f'expected a serial loop, got {kind.value} loop "{loop.name}"')
 
 
 def as_list(factors: Sequence[Factor]) -> str:
@@ -433,7 +430,14 @@ def merge(self: ScheduleState, *loops: Loop) -> Loop:
         same |= {self.symbol(op).as_symbol or "": self.symbol(level[0]) for op in level}
         _check_independent(self, level, same)
     for level in levels:
-        _merge_level(level)
+        first = level[0]
+        for op in level[1:]:
+            op.induction_var.replace_all_uses_with(first.induction_var)
+            for between in _between(first, op) or ():
+                between.detach()
+                Rewriter.insert_op(between, InsertPoint.before(first))
+            move_ops(op.body.block, first.body.block)
+            Rewriter.erase_op(op)
     return loops[0]
 
 
@@ -449,7 +453,12 @@ def _levels(self: ScheduleState, loops: Sequence[Loop]) -> list[list[ForOp]]:
                 "of their own"
             )
     for path in paths:
-        _check_only_child(self, path)
+        for outer, inner in pairwise(path):
+            if any(op is not inner for op in statements(outer.body.block)):
+                names = outer.induction_var.name_hint, inner.induction_var.name_hint
+                raise self.error(
+                    f'loop "{names[0]}" holds more than loop "{names[1]}", so they cannot be merged together'
+                )
     return [list(level) for level in zip(*paths, strict=True)]
 
 
@@ -461,13 +470,6 @@ def _path(loop: ForOp, loops: Sequence[ForOp]) -> list[ForOp]:
             break
         found.insert(0, op)
     return found
-
-
-def _check_only_child(self: ScheduleState, path: Sequence[ForOp]) -> None:
-    for outer, inner in pairwise(path):
-        if any(op is not inner for op in statements(outer.body.block)):
-            names = outer.induction_var.name_hint, inner.induction_var.name_hint
-            raise self.error(f'loop "{names[0]}" holds more than loop "{names[1]}", so they cannot be merged together')
 
 
 def _check_neighbours(self: ScheduleState, level: Sequence[ForOp], same: Mapping[str, Dim], *, outermost: bool) -> None:
@@ -517,14 +519,3 @@ def _check_independent(self: ScheduleState, level: Sequence[ForOp], same: Mappin
         rows = list(zip(*{access.axes for access in accesses}, strict=True))
         if not determine(self.space, rows, variable, names):
             raise self.error(f'the loops share elements of buffer "{buffer.name_hint}" across iterations')
-
-
-def _merge_level(level: Sequence[ForOp]) -> None:
-    first = level[0]
-    for op in level[1:]:
-        op.induction_var.replace_all_uses_with(first.induction_var)
-        for between in _between(first, op) or ():
-            between.detach()
-            Rewriter.insert_op(between, InsertPoint.before(first))
-        move_ops(op.body.block, first.body.block)
-        Rewriter.erase_op(op)

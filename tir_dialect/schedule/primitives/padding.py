@@ -102,7 +102,14 @@ def pad_einsum(self: ScheduleState, block: Block, padding: Sequence[int]) -> Non
         redirect(self, block.op, plan.result, cache)
         name = unique_block_name(self.func, f"{plan.result.name_hint or 'buffer'}_crop")
         copy_block(self, name, cache, plan.result, whole(plan.result), after)
-    _extend_loops(self, plan)
+    iterators: list[tuple[IteratorKind, SSAValue, SSAValue]] = []
+    for iterator, extent in zip(plan.block.iterators, plan.extents, strict=True):
+        limit = header_value(self.func, extent)
+        loop = loop_of(iterator.binding)
+        if loop is not None:
+            loop.operands[len(loop.operands) - 1] = limit
+        iterators.append((iterator.kind, iterator.binding, limit))
+    rebuild_block(plan.block, iterators, plan.block.condition)
 
 
 def _plan(self: ScheduleState, block: BlockOp, padding: Sequence[int]) -> _Plan:
@@ -237,17 +244,6 @@ def _both(body: IRBlock, one: SSAValue, other: SSAValue) -> SSAValue:
 def _zero(buffer: SSAValue) -> arith.ConstantOp:
     kind = buffer.type.element_type if isinstance(buffer.type, BufferType) else i1
     return arith.ConstantOp(FloatAttr(0.0, kind) if isinstance(kind, AnyFloat) else IntegerAttr(0, kind))
-
-
-def _extend_loops(self: ScheduleState, plan: _Plan) -> None:
-    iterators: list[tuple[IteratorKind, SSAValue, SSAValue]] = []
-    for iterator, extent in zip(plan.block.iterators, plan.extents, strict=True):
-        limit = header_value(self.func, extent)
-        loop = loop_of(iterator.binding)
-        if loop is not None:
-            loop.operands[len(loop.operands) - 1] = limit
-        iterators.append((iterator.kind, iterator.binding, limit))
-    rebuild_block(plan.block, iterators, plan.block.condition)
 
 
 @primitive

@@ -240,7 +240,11 @@ def _reindex(
     copy_point: InsertPoint,
     is_read: bool,
 ) -> BlockOp:
-    cache = _allocate(self, use, InsertPoint.before(position))
+    insert_point = InsertPoint.before(position)
+    op = AllocBufferOp(BufferType(use.shape, use.accesses[0].buffer_type.dtype, scope=use.scope))
+    op.buffer.name_hint = name_with(use.buffer, use.suffix)
+    Rewriter.insert_op(op, insert_point)
+    cache = op.buffer
     copy = _copy_block(self, use, cache, is_read)
     for op in use.accesses:
         indices = _cache_indices(self, use, use.block, use.iterators, InsertPoint.before(op))
@@ -265,13 +269,6 @@ def _cache_indices(
     space, args = IndexSpace(block), block.body.block.args
     emitter = Materializer(self.func, space, point)
     return [emitter.emit(index) for index in use.index_map.apply([space.variable(args[n]).dim for n in numbers])]
-
-
-def _allocate(self: ScheduleState, use: _Use, insert_point: InsertPoint) -> SSAValue:
-    op = AllocBufferOp(BufferType(use.shape, use.accesses[0].buffer_type.dtype, scope=use.scope))
-    op.buffer.name_hint = name_with(use.buffer, use.suffix)
-    Rewriter.insert_op(op, insert_point)
-    return op.buffer
 
 
 def _copy_block(self: ScheduleState, use: _Use, cache: SSAValue, is_read: bool) -> BlockOp:

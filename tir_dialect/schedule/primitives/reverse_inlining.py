@@ -57,7 +57,12 @@ def work_in_copy(self: ScheduleState, consumer: ElementBlock, load: LoadOp) -> N
     producers = {op: _scalar_access(self, op, buffer) for op in uses}
     for producer in dict.fromkeys(producers.values()):
         check_moved_up(self, consumer, producer, buffer)
-        _check_not_overwritten(self, producer, consumer.op, copy)
+        # Refuses others that write the copy in a loop of the producer: it goes on with what it finds
+        # there.
+        loop = next((op for op in reversed([*ancestors(producer)]) if isinstance(op, ForOp)), producer)
+        for op in loop.walk():
+            if touches(op, {root_buffer(copy)}, writes_only=True) and not is_inside(op, consumer.op):
+                raise self.error(f'{describe(op)} writes buffer "{copy.name_hint}" in the loops of the reduction')
     zero = header_value(self.func, constant(0)) if None in order else None
     for op in uses:
         if isinstance(op, LoadOp | StoreOp):
@@ -88,14 +93,6 @@ def _scalar_access(self: ScheduleState, op: Operation, buffer: SSAValue) -> Bloc
             "single elements"
         )
     return block
-
-
-def _check_not_overwritten(self: ScheduleState, producer: BlockOp, consumer: BlockOp, copy: SSAValue) -> None:
-    """Refuses others that write the copy in a loop of the producer: it goes on with what it finds there."""
-    loop = next((op for op in reversed([*ancestors(producer)]) if isinstance(op, ForOp)), producer)
-    for op in loop.walk():
-        if touches(op, {root_buffer(copy)}, writes_only=True) and not is_inside(op, consumer):
-            raise self.error(f'{describe(op)} writes buffer "{copy.name_hint}" in the loops of the reduction')
 
 
 def _use_copy(op: LoadOp | StoreOp, copy: SSAValue, indices: Sequence[SSAValue]) -> None:
@@ -141,25 +138,21 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
     if is_plain_copy(consumer, loads) and any(isinstance(op, LoadOp) for op in users):
         work_in_copy(self, consumer, loads[0])
     else:
-        _apply(self, consumer, loads, allocation)
+        # Lets the producer store what the consumer computes of its values.
+        store, producer = _producer_store(self, allocation, loads)
+        check_moved_up(self, consumer, producer, allocation.buffer)
+        if consumer.store.buffer in read_buffers(consumer.op):
+            _check_distinct(self, consumer.op, producer)
+            _check_distinct(self, producer, consumer.op)
+        values = _values_at(self, consumer.op, loads[0], store, allocation)
+        known: dict[SSAValue, SSAValue] = {load.result: store.value for load in loads}
+        point = _where_it_runs(self, consumer.op, values, store)
+        clone_ops(consumer.op.body.block, {**values, **known}, point, skip=loads)
+        Rewriter.erase_op(store)
     if position is not None:
         hoist_allocation(consumer.store.buffer, position)
     erase_nest(block.op)
     Rewriter.erase_op(allocation)
-
-
-def _apply(self: ScheduleState, consumer: ElementBlock, loads: Sequence[LoadOp], allocation: AllocBufferOp) -> None:
-    """Lets the producer store what the consumer computes of its values."""
-    store, producer = _producer_store(self, allocation, loads)
-    check_moved_up(self, consumer, producer, allocation.buffer)
-    if consumer.store.buffer in read_buffers(consumer.op):
-        _check_distinct(self, consumer.op, producer)
-        _check_distinct(self, producer, consumer.op)
-    values = _values_at(self, consumer.op, loads[0], store, allocation)
-    known: dict[SSAValue, SSAValue] = {load.result: store.value for load in loads}
-    point = _where_it_runs(self, consumer.op, values, store)
-    clone_ops(consumer.op.body.block, {**values, **known}, point, skip=loads)
-    Rewriter.erase_op(store)
 
 
 def _intermediate(self: ScheduleState, consumer: ElementBlock) -> tuple[AllocBufferOp, list[LoadOp]]:

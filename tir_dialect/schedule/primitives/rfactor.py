@@ -253,7 +253,14 @@ def _final_loops(self: ScheduleState, plan: _Plan, part: Operation, kept: Sequen
     loops = [op for op in enclosing_loops(plan.block) if is_inside(op, part)]
     spatial = driven_apart(loops, check_pure_loops(self, plan.block))
     if plan.block.init is None:
-        _check_once(self, plan, [op for op in loops if op not in (*spatial, *plan.rest, plan.loop)])
+        # Refuses loops that repeat all updates, of which the partial results would have the last round
+        # only.
+        others = [op for op in loops if op not in (*spatial, *plan.rest, plan.loop)]
+        for loop in others:
+            if self.space.less_equal(self.extent(loop), 1) is not True:
+                raise self.error(
+                    f'loop "{loop.induction_var.name_hint}" repeats the updates of block "{plan.block.block_name.data}"'
+                )
     if plan.block.init is None or not Instances(self, plan.block).reach_all(plan.spatial):
         check_elements(self, plan.block, spatial)
     used = {name for condition in kept for name in condition.lhs.symbols | condition.rhs.symbols}
@@ -331,15 +338,6 @@ def _emit_old_reduce_iterators(
             continue
         binding = self.space.dim_of(iterator.binding) or constant(0)
         mapping[iterator.value] = emitter.emit(binding.substitute(symbols))
-
-
-def _check_once(self: ScheduleState, plan: _Plan, others: Sequence[ForOp]) -> None:
-    """Refuses loops that repeat all updates, of which the partial results would have the last round only."""
-    for loop in others:
-        if self.space.less_equal(self.extent(loop), 1) is not True:
-            raise self.error(
-                f'loop "{loop.induction_var.name_hint}" repeats the updates of block "{plan.block.block_name.data}"'
-            )
 
 
 def _combine_partial(plan: _Plan, partial: Mapping[SSAValue, SSAValue]) -> None:

@@ -126,7 +126,11 @@ def _window_in(self: ScheduleState, block: BlockOp, loop: ForOp, axis: int, numb
     others = [dim for index, dim in enumerate(bindings) if index != number]
     if binding is None or any(dim is None or variable.symbols & dim.symbols for dim in others):
         return None
-    inner = [self.space.variable(op.induction_var) for op in enclosing_loops(block) if _is_within(op, loop)]
+    inner = [
+        self.space.variable(op.induction_var)
+        for op in enclosing_loops(block)
+        if (op is not loop and is_inside(op, loop))
+    ]
     if any(variable.symbols & end.symbols for each in inner for end in (each.lower, each.upper) if end is not None):
         return None
     found = range_of(self.space.prover, Axis(binding), inner)
@@ -140,10 +144,6 @@ def _window_in(self: ScheduleState, block: BlockOp, loop: ForOp, axis: int, numb
     overlaps = moves and self.space.less_equal(step + 1, found.extent)
     before = found.lower.substitute({variable.as_symbol or "": variable - 1}) + found.extent
     return _Window(loop, axis, number, found, before) if overlaps else None
-
-
-def _is_within(loop: ForOp, outer: ForOp) -> bool:
-    return loop is not outer and is_inside(loop, outer)
 
 
 def _check_uses(self: ScheduleState, block: BlockOp, buffer: SSAValue, window: _Window) -> None:

@@ -49,7 +49,11 @@ def sample_perfect_tile(
     2. a decision that is no such list.
     """
     if n >= 1 and self.extent(loop.op).constant_value is None:
-        return _undivided(self, n, decision)
+        whole = [None, *[1] * (n - 1)]
+        if decision is not None and list(decision) != whole:
+            raise self.error(f"expected {whole} for a loop whose extent is not constant, got {list(decision)}")
+        self.record_with(decision=whole)
+        return [None, *(Drawn(1) for _ in whole[1:])]
     extent = _extent(self, loop, n)
     if max_innermost_factor < 1:
         raise self.error(f"expected a max_innermost_factor of at least 1, got {max_innermost_factor}")
@@ -91,14 +95,6 @@ def sample_partitioned_tile(
     if prod(decision[partition_pos:]) % innerpart_factor:
         raise self.error(f"expected inner factors with a multiple of {innerpart_factor}, got {list(decision)}")
     return _decided(self, extent, n, decision)
-
-
-def _undivided(self: ScheduleState, n: int, decision: Sequence[int | None] | None) -> list[int | None]:
-    whole = [None, *[1] * (n - 1)]
-    if decision is not None and list(decision) != whole:
-        raise self.error(f"expected {whole} for a loop whose extent is not constant, got {list(decision)}")
-    self.record_with(decision=whole)
-    return [None, *(Drawn(1) for _ in whole[1:])]
 
 
 def _extent(self: ScheduleState, loop: Loop, n: int) -> int:

@@ -63,7 +63,12 @@ def storage_align(
         raise self.error(f"expected a factor of at least 1 and an offset below it, got {factor} and {offset}")
     if any(isinstance(use.operation, BufferViewOp) for use in value.uses):
         raise self.error(f'buffer "{value.name_hint}" has views, align it before they are made')
-    _set_strides(value, kind, _aligned(kind, position, factor, offset))
+    retype(
+        value,
+        BufferType(
+            kind.shape, kind.dtype, strides=_aligned(kind, position, factor, offset), scope=kind.scope, align=kind.align
+        ),
+    )
 
 
 def _aligned(kind: BufferType, axis: int, factor: int, offset: int) -> list[Dim]:
@@ -75,10 +80,6 @@ def _aligned(kind: BufferType, axis: int, factor: int, offset: int) -> list[Dim]
         strides[position] = step if position <= axis else strides[position]
         step = strides[position] * kind.shape[position]
     return strides
-
-
-def _set_strides(value: SSAValue, kind: BufferType, strides: list[Dim]) -> None:
-    retype(value, BufferType(kind.shape, kind.dtype, strides=strides, scope=kind.scope, align=kind.align))
 
 
 @primitive

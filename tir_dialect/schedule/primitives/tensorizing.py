@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from xdsl.dialects.builtin import DictionaryAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
@@ -125,7 +125,36 @@ def _tensorized(self: ScheduleState, target: Block | Loop, intrin: TensorIntrin)
     matcher = Matcher(self, block.op, intrin.description)
     tiles = matcher.match()
     check_tiles(self, matcher.space, tiles, intrin.description)
-    _replace(self, block.op, tiles, intrin, matcher.space)
+    outer = block.op
+    body = outer.body.block
+    for op in reversed([op for op in body.ops if op is not outer.init]):
+        Rewriter.erase_op(op)
+    emitter = Materializer(self.func, matcher.space, InsertPoint.at_end(body))
+    mapping: dict[SSAValue, SSAValue] = {}
+    for tile, param in zip(tiles, intrin.implementation.params, strict=True):
+        source, kind = (SSAValue.get(buffer, type=BufferType).type for buffer in (tile.buffer, param))
+        lead = source.rank - kind.rank
+        axes = [RegionAxis(emitter.emit(start)) for start in tile.starts[:lead]]
+        for start, extent in zip(tile.starts[lead:], kind.shape, strict=True):
+            axes.append(RegionAxis(emitter.emit(start), emitter.emit(start + extent)))
+        strides = source.strides[lead:]
+        view = MatchBufferOp(tile.buffer, axes, BufferType(kind.shape, kind.dtype, strides=strides, scope=source.scope))
+        view.view.name_hint = f"{tile.buffer.name_hint or 'buffer'}_tile"
+        body.add_op(view)
+        mapping[param] = view.view
+    for op in intrin.implementation.body.block.ops:
+        clone = op.clone(mapping)
+        clone.location = outer.location
+        body.add_op(clone)
+    # What an implementation that is one block says of itself, it says of the block that it becomes.
+    content = [op for op in body.ops if not is_index_op(op)]
+    match [op for op in content if not isinstance(op, MatchBufferOp | InitOp)]:
+        case [BlockOp(iterators=()) as whole] if whole.annotations is not None:
+            own = (outer.annotations or DictionaryAttr({})).data
+            outer.annotations = DictionaryAttr({**own, **whole.annotations.data})
+            whole.annotations = None
+        case _:
+            pass
     return block
 
 
@@ -137,44 +166,3 @@ def _try(twin: ScheduleState, target: Block | Loop, intrin: TensorIntrin) -> Non
     except VerifyException as error:
         reason = error.__cause__ or error
         raise twin.error(f'the implementation of intrinsic "{intrin.name}" does not fit here: {reason}') from None
-
-
-def _replace(
-    self: ScheduleState, outer: BlockOp, tiles: Sequence[Tile], intrin: TensorIntrin, space: IndexSpace
-) -> None:
-    body = outer.body.block
-    for op in reversed([op for op in body.ops if op is not outer.init]):
-        Rewriter.erase_op(op)
-    emitter = Materializer(self.func, space, InsertPoint.at_end(body))
-    mapping: dict[SSAValue, SSAValue] = {}
-    for tile, param in zip(tiles, intrin.implementation.params, strict=True):
-        source, kind = (SSAValue.get(buffer, type=BufferType).type for buffer in (tile.buffer, param))
-        view = _view(emitter, tile, source, kind)
-        view.view.name_hint = f"{tile.buffer.name_hint or 'buffer'}_tile"
-        body.add_op(view)
-        mapping[param] = view.view
-    for op in intrin.implementation.body.block.ops:
-        clone = op.clone(mapping)
-        clone.location = outer.location
-        body.add_op(clone)
-    _take_annotations(outer, [op for op in body.ops if not is_index_op(op)])
-
-
-def _take_annotations(outer: BlockOp, content: Sequence[Operation]) -> None:
-    """What an implementation that is one block says of itself, it says of the block that it becomes."""
-    match [op for op in content if not isinstance(op, MatchBufferOp | InitOp)]:
-        case [BlockOp(iterators=()) as whole] if whole.annotations is not None:
-            own = (outer.annotations or DictionaryAttr({})).data
-            outer.annotations = DictionaryAttr({**own, **whole.annotations.data})
-            whole.annotations = None
-        case _:
-            pass
-
-
-def _view(emitter: Materializer, tile: Tile, source: BufferType, kind: BufferType) -> MatchBufferOp:
-    lead = source.rank - kind.rank
-    axes = [RegionAxis(emitter.emit(start)) for start in tile.starts[:lead]]
-    for start, extent in zip(tile.starts[lead:], kind.shape, strict=True):
-        axes.append(RegionAxis(emitter.emit(start), emitter.emit(start + extent)))
-    strides = source.strides[lead:]
-    return MatchBufferOp(tile.buffer, axes, BufferType(kind.shape, kind.dtype, strides=strides, scope=source.scope))

@@ -42,7 +42,8 @@ def side_by_side(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSAVal
 def _unwritten(readers: Sequence[BlockOp], buffer: SSAValue) -> tuple[Operation | None, Operation | None]:
     """The position, or `None` and what writes the buffer in the innermost position around all of the readers."""
     writer = None
-    for tops in _levels(readers, buffer):
+    # The ops around the readers, outermost first: level by level one of each.
+    for tops in [list(level) for level in zip(*(_path(reader, buffer) for reader in readers), strict=False)]:
         body, first = tops[0].parent, tops[0]
         if body is None or any(top.parent is not body for top in tops):
             continue
@@ -89,11 +90,6 @@ def unshared_insert_point(block: BlockOp, buffer: SSAValue, besides: Sequence[Bl
         if all(is_in_any(user, (block, *besides)) for user in users):
             return op
     return block
-
-
-def _levels(readers: Sequence[BlockOp], buffer: SSAValue) -> list[list[Operation]]:
-    """The ops around the readers, outermost first: level by level one of each."""
-    return [list(level) for level in zip(*(_path(reader, buffer) for reader in readers), strict=False)]
 
 
 def _path(block: BlockOp, buffer: SSAValue) -> list[Operation]:

@@ -114,16 +114,13 @@ class Materializer:
                 term = self.insert(arith.MuliOp(term, header_value(self._func, factor)))
             total = self._accumulate(total, term, coefficient < 0)
         if total is None or fixed.terms:
-            return self._add_fixed(total, fixed)
+            value = fixed.constant_value
+            if total is None:
+                return header_value(self._func, fixed)
+            if value is not None and value < 0:
+                return self.insert(arith.SubiOp(total, header_value(self._func, constant(-value))))
+            return self.insert(arith.AddiOp(total, header_value(self._func, fixed)))
         return total
-
-    def _add_fixed(self, total: SSAValue | None, fixed: Dim) -> SSAValue:
-        value = fixed.constant_value
-        if total is None:
-            return header_value(self._func, fixed)
-        if value is not None and value < 0:
-            return self.insert(arith.SubiOp(total, header_value(self._func, constant(-value))))
-        return self.insert(arith.AddiOp(total, header_value(self._func, fixed)))
 
     def _accumulate(self, total: SSAValue | None, term: SSAValue, negative: bool) -> SSAValue:
         if not negative:
@@ -153,7 +150,11 @@ class Materializer:
                     return self.insert(arith.DivUIOp(operands[0], operands[1]))
                 return self.insert(arith.FloorDivSIOp(operands[0], operands[1]))
             case ModAtom():
-                return self._mod(atom, operands)
+                lhs, rhs = operands
+                if self._is_unsigned(atom.operands):
+                    return self.insert(arith.RemUIOp(lhs, rhs))
+                quotient = self.insert(arith.FloorDivSIOp(lhs, rhs))
+                return self.insert(arith.SubiOp(lhs, self.insert(arith.MuliOp(quotient, rhs))))
             case MinAtom() | MaxAtom():
                 op = arith.MinSIOp if isinstance(atom, MinAtom) else arith.MaxSIOp
                 result = operands[0]
@@ -162,13 +163,6 @@ class Materializer:
                 return result
             case _:
                 raise TypeError(f"a {type(atom).__name__} over loop variables has no value")
-
-    def _mod(self, atom: ModAtom, operands: list[SSAValue]) -> SSAValue:
-        lhs, rhs = operands
-        if self._is_unsigned(atom.operands):
-            return self.insert(arith.RemUIOp(lhs, rhs))
-        quotient = self.insert(arith.FloorDivSIOp(lhs, rhs))
-        return self.insert(arith.SubiOp(lhs, self.insert(arith.MuliOp(quotient, rhs))))
 
     def _is_unsigned(self, operands: tuple[Dim, ...]) -> bool:
         prover = self._space.prover

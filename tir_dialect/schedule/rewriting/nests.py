@@ -73,7 +73,9 @@ def move_with_new_loops(
     built = [loop for loop in loops if loop is not None]
     anchor: Operation = block
     parent = block.parent_op()
-    _detach(block)
+    # the old bindings go with the old loops
+    rebuild_block(block, [(it.kind, it.extent, it.extent) for it in block.iterators], None)
+    block.detach()
     for loop in reversed(built):
         loop.location = block.location
         loop.body.block.add_op(anchor)
@@ -82,12 +84,6 @@ def move_with_new_loops(
     erase_idle(parent)
     _bind(self, block, ranges, loops)
     return built
-
-
-def _detach(block: BlockOp) -> None:
-    # the old bindings go with the old loops
-    rebuild_block(block, [(it.kind, it.extent, it.extent) for it in block.iterators], None)
-    block.detach()
 
 
 def _bind(self: ScheduleState, block: BlockOp, ranges: Sequence[AxisRange], loops: Sequence[ForOp | None]) -> None:

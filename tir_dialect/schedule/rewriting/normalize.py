@@ -26,33 +26,29 @@ from tir_dialect.schedule.structure import Less, conditions_of
 def simplify_bindings(self: ScheduleState, root: Operation) -> None:
     """Computes the bindings and conditions of all blocks inside `root` anew where they have a simpler form."""
     for block in blocks_in(root):
-        _simplify_block(self, block)
+        space = _space_of(self, block)
+        emitter = Materializer(self.func, space, InsertPoint.before(block))
+        iterators = [(iterator.kind, iterator.binding, iterator.extent) for iterator in block.iterators]
+        for position, (kind, binding, extent) in enumerate(iterators):
+            dim = space.dim_of(binding)
+            if dim is None:
+                continue
+            if (simpler := space.prover.simplify(dim)) is dim:
+                emitter.remember(dim, binding)
+                continue
+            value = emitter.emit(simpler)
+            value.name_hint = value.name_hint or binding.name_hint
+            iterators[position] = (kind, value, extent)
+        conditions = conditions_of(space, block)
+        simplified = simplify_conditions(space, conditions)
+        condition = block.condition if simplified == conditions else emit_conditions(emitter, simplified)
+        rebuild_block(block, iterators, condition)
 
 
 def _space_of(self: ScheduleState, block: BlockOp) -> IndexSpace:
     """What the bindings of a block may refer to: of a block around it only the iterators, not the loops outside."""
     around = enclosing_block(block)
     return self.space if around is None else IndexSpace(around)
-
-
-def _simplify_block(self: ScheduleState, block: BlockOp) -> None:
-    space = _space_of(self, block)
-    emitter = Materializer(self.func, space, InsertPoint.before(block))
-    iterators = [(iterator.kind, iterator.binding, iterator.extent) for iterator in block.iterators]
-    for position, (kind, binding, extent) in enumerate(iterators):
-        dim = space.dim_of(binding)
-        if dim is None:
-            continue
-        if (simpler := space.prover.simplify(dim)) is dim:
-            emitter.remember(dim, binding)
-            continue
-        value = emitter.emit(simpler)
-        value.name_hint = value.name_hint or binding.name_hint
-        iterators[position] = (kind, value, extent)
-    conditions = conditions_of(space, block)
-    simplified = simplify_conditions(space, conditions)
-    condition = block.condition if simplified == conditions else emit_conditions(emitter, simplified)
-    rebuild_block(block, iterators, condition)
 
 
 def prove_conditions(self: ScheduleState, root: Operation) -> None:

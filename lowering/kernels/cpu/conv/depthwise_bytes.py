@@ -37,7 +37,7 @@ from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.structure.contraction import access_of
 from lowering.kernels.cpu.structure.padding import Padding
-from lowering.kernels.cpu.structure.stages import AffineAccess, Index
+from lowering.kernels.cpu.structure.stages import AffineAccess
 from tir_dialect.dims import Dim, ceildiv, constant, minimum
 from tir_dialect.ops.arithmetic import ConvertOp
 from tir_dialect.ops.memory import LoadOp
@@ -169,7 +169,11 @@ def _find_image(gemm: Gemm, lane: int, load: LoadOp, padding: Padding | None) ->
     for number, (index, length, step) in enumerate(zip(indices, shape, steps, strict=True)):
         low = padding.low[number] if padding is not None else 0
         is_padded = padding is not None and padding.is_padded(number)
-        moving = _moving(gemm, index)
+        # The axes with more than one element that move an index, with their strides; `None` for one that
+        # is symbolic.
+        extents = gemm.contraction.stage.extents
+        pairs = enumerate(index.strides)
+        moving = {axis: each.constant_value for axis, each in pairs if each.terms and extents[axis].constant_value != 1}
         if lane in moving:
             if moving != {lane: 1} or step is not constant(1) or is_padded:
                 return None
@@ -185,23 +189,14 @@ def _find_image(gemm: Gemm, lane: int, load: LoadOp, padding: Padding | None) ->
 def _image(gemm: Gemm, axes: Sequence[ImageAxis], beside: Dim) -> Image | None:
     """The axes in their roles; outputs of neighbouring pixels are `beside` elements apart."""
     sliding = [axis for axis in axes if axis.window is not None or axis.is_padded]
-    pixels = [axis for axis in axes if axis.output is not None and _output_stride(gemm, axis.output) is beside]
+    pixels = [
+        axis for axis in axes if axis.output is not None and gemm.contraction.output.strides[axis.output] is beside
+    ]
     candidates = [axis for axis in pixels if axis in sliding] or (sliding[1:] if len(sliding) == 2 else pixels)
     wide = next(iter(candidates), ImageAxis())
     tall = [axis for axis in sliding if axis is not wide] or [axis for axis in axes if axis is not wide][-1:]
     others = tuple(axis for axis in axes if axis is not wide and axis not in tall)
     return Image(tall[0] if tall else ImageAxis(), wide, others) if len(tall) <= 1 else None
-
-
-def _output_stride(gemm: Gemm, axis: int) -> Dim:
-    return gemm.contraction.output.strides[axis]
-
-
-def _moving(gemm: Gemm, index: Index) -> dict[int, int | None]:
-    """The axes with more than one element that move an index, with their strides; `None` for one that is symbolic."""
-    extents = gemm.contraction.stage.extents
-    pairs = enumerate(index.strides)
-    return {axis: each.constant_value for axis, each in pairs if each.terms and extents[axis].constant_value != 1}
 
 
 def _image_axis(gemm: Gemm, moving: Mapping[int, int | None]) -> ImageAxis | None:
@@ -241,18 +236,15 @@ class ByteDepthwiseConvolution:
             constant(self.taps[1]), self.length
         )
         self.mr = self._choose_mr()
-        self.filler = self._filler_group()
+        # A group of four bytes of padding.
+        byte = (self.depthwise.filler & 0xFF) ^ (0x80 if self.depthwise.is_flipped else 0)
+        word = byte * 0x01010101
+        self.filler = word - (1 << 32) if word >= 1 << 31 else word
         self.mask: SSAValue | None = None
         """The channels that are there, of a vector that has more; `None` if all are."""
 
     def _size(self, axis: int | None) -> Dim:
         return constant(1) if axis is None else self.gemm.size([axis])
-
-    def _filler_group(self) -> int:
-        """A group of four bytes of padding."""
-        byte = (self.depthwise.filler & 0xFF) ^ (0x80 if self.depthwise.is_flipped else 0)
-        word = byte * 0x01010101
-        return word - (1 << 32) if word >= 1 << 31 else word
 
     def _shared_rows(self) -> tuple[int, list[int]]:
         """How many rows of outputs share groups, and the rows of the image in these, counted from the first."""
@@ -429,20 +421,18 @@ class Strip:
     def _grouped(self, rows: Sequence[SSAValue]) -> SSAValue:
         """Four vectors of bytes as a vector of groups."""
         if not self.conv.has_dot_products:
-            return self._shifted(rows)
+            # The same by shifts of 32 bits: dot products take the groups apart again, which leaves less of
+            # it.
+            code, wide = self.code, VectorType(i32, [self.lanes])
+            total = code.value(ConvertOp("extui", rows[0], wide))
+            for number, row in enumerate(rows[1:], 1):
+                high = code.value(ConvertOp("extui", row, wide))
+                bits = splat(code, 8 * number, i32, self.lanes)
+                total = code.either(total, code.value(arith.ShLIOp(high, bits)))
+            return total
         first, second = (concatenated(self.code, rows[at], rows[at + 1]) for at in (0, 2))
         order = [lane + self.lanes * row for lane in range(self.lanes) for row in range(GROUP_BYTES)]
         return bits_as(self.code, shuffle(self.code, (first, second), order), i32, self.lanes)
-
-    def _shifted(self, rows: Sequence[SSAValue]) -> SSAValue:
-        """The same by shifts of 32 bits: dot products take the groups apart again, which leaves less of it."""
-        code, wide = self.code, VectorType(i32, [self.lanes])
-        total = code.value(ConvertOp("extui", rows[0], wide))
-        for number, row in enumerate(rows[1:], 1):
-            high = code.value(ConvertOp("extui", row, wide))
-            bits = splat(code, 8 * number, i32, self.lanes)
-            total = code.either(total, code.value(arith.ShLIOp(high, bits)))
-        return total
 
     # Pixels
 

@@ -72,7 +72,11 @@ def choose_register_tile(
         if pixels is None:
             time, mr_choices = _select_mrs(lengths, most, width)
             if registers >= MANY_REGISTERS and not joined:
-                mr_choices = _consecutive_mrs(mr_choices, width)
+                # The greatest usual MR, and all from one with enough accumulators to its double: one or two of
+                # these divide any row.
+                low = -(-MIN_ACCUMULATORS // width)
+                short = (max(low >> power, 1) for power in range(1, low.bit_length()))
+                mr_choices = tuple(sorted({mr_choices[0], *range(low, 2 * low), *short, 1}, reverse=True))
                 time = _time(lengths, mr_choices, width)
         else:
             time, mr_choices = min(_even_mrs(pixels, mr, width) for mr in range(most, 0, -1))
@@ -91,15 +95,6 @@ def remainder_blocks(registers: int, blocks: int | None, count: int) -> int:
     """
     has_own = blocks is not None and registers >= MANY_REGISTERS and count < blocks < FEW_BLOCK_GROUPS * count
     return blocks % count if has_own and blocks else 0
-
-
-def _consecutive_mrs(usual: Sequence[int], width: int) -> tuple[int, ...]:
-    """The greatest usual MR, and all from one with enough accumulators to its double: one or two of these divide any
-    row.
-    """
-    low = -(-MIN_ACCUMULATORS // width)
-    short = (max(low >> power, 1) for power in range(1, low.bit_length()))
-    return tuple(sorted({usual[0], *range(low, 2 * low), *short, 1}, reverse=True))
 
 
 def _even_mrs(length: int, most: int, width: int) -> tuple[float, tuple[int, ...]]:

@@ -164,7 +164,9 @@ class WinogradConvolution:
         self.grid = winograd.back.stage.extents[ROW], winograd.back.stage.extents[COLUMN]
         self.count = product_of((winograd.back.stage.extents[BATCH], *self.grid))
         self.block = self._tiles_of_block(kernel.target)
-        self.group = self._panels_of_group(kernel.target)
+        # As many panels as let their sums take a quarter of L2.
+        each = 4 * self.points * self.block * self.tiles.nr
+        self.group = max(1, min(self.panels, kernel.target.l2_bytes // 4 // each))
 
     def _tiles_of_block(self, target: Target) -> int:
         """As many tiles as let their patches and sums take half of L2."""
@@ -173,11 +175,6 @@ class WinogradConvolution:
         known = self.count.constant_value
         most = max(LEAST_TILES, min(MOST_TILES, fitting // self.tiles.mr * self.tiles.mr))
         return most if known is None else max(1, min(most, known))
-
-    def _panels_of_group(self, target: Target) -> int:
-        """As many panels as let their sums take a quarter of L2."""
-        each = 4 * self.points * self.block * self.tiles.nr
-        return max(1, min(self.panels, target.l2_bytes // 4 // each))
 
     def emit(self) -> None:
         """All results."""

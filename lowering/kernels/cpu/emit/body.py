@@ -74,11 +74,14 @@ class Body:
         for op in ops:
             if op not in self._staying and op not in self._skipped and not self._is_known(op):
                 self._emit(op)
-        for op in self._accesses(ops):
+        inner = (each for op in ops if op in self._staying for each in op.walk())
+        for op in [op for op in inner if isinstance(op, LoadOp | StoreOp) and op in self.stage.needed]:
             self._before[op] = self._offset(op, self.kernel.access(self.stage, op))
         for op in ops:
             if op in self._staying and isinstance(op, arith.DivfOp) and self._is_row_divisor(op):
-                self._invert(op.rhs)
+                divisor = op.rhs
+                if divisor not in self.reciprocals:
+                    self.reciprocals[divisor] = reciprocal(self.code, self.values[divisor])
 
     def _with_taken(self, ops: Sequence[Operation]) -> list[Operation]:
         """The ops, with those of known branches before each of these."""
@@ -96,7 +99,7 @@ class Body:
         operands: Iterable[SSAValue] = op.operands
         if isinstance(op, LoadOp):
             access = self.kernel.access(self.stage, op)
-            stride = self._stride(access)
+            stride = None if self.axis is None else access.strides[self.axis]
             if stride is None or stride.terms or op.buffer in written:
                 return True
             operands = [value for value, _ in access.computed]
@@ -106,13 +109,6 @@ class Body:
     def _axis_value(self) -> SSAValue | None:
         return None if self.axis is None else self.stage.axes[self.axis].value
 
-    def _stride(self, access: AffineAccess) -> Dim | None:
-        return None if self.axis is None else access.strides[self.axis]
-
-    def _accesses(self, ops: Iterable[Operation]) -> list[LoadOp | StoreOp]:
-        inner = (each for op in ops if op in self._staying for each in op.walk())
-        return [op for op in inner if isinstance(op, LoadOp | StoreOp) and op in self.stage.needed]
-
     def _is_row_divisor(self, op: arith.DivfOp) -> bool:
         value = self.values.get(op.rhs)
         return (
@@ -121,10 +117,6 @@ class Body:
             and op.rhs in self.kernel.divisors
             and op.lhs.owner in self._staying
         )
-
-    def _invert(self, divisor: SSAValue) -> None:
-        if divisor not in self.reciprocals:
-            self.reciprocals[divisor] = reciprocal(self.code, self.values[divisor])
 
     @property
     def unsafe_divisors(self) -> list[SSAValue]:
@@ -358,22 +350,20 @@ class Explicit:
         if lanes is None or step is None or not step.terms:
             return self.code.load(memory, [index])
         if step.constant_value == 2 and lanes.on is not None:
-            return self._every_second(memory, index, lanes.count, lanes.on)
+            # Every second element of two adjacent vectors: faster than a gather.
+            count = lanes.count
+            code = self.code
+            length = code.sub(code.add(lanes.on, lanes.on), 1)
+            low = code.load(memory, [index], count, code.leading(length, count))
+            rest = code.leading(code.sub(length, count), count)
+            high = code.load(memory, [code.add(index, count)], count, rest)
+            return shuffle(code, (low, high), range(0, 2 * count, 2))
         if step.constant_value != 1:
             index = self.code.value(RampOp(index, self.code.dim(step), lanes.count))
         return self.code.load(memory, [index], lanes.count, self._mask(lanes))
 
     def _mask(self, lanes: Lanes) -> SSAValue | None:
         return None if lanes.on is None else self.code.leading(lanes.on, lanes.count)
-
-    def _every_second(self, memory: SSAValue, index: SSAValue, count: int, on: SSAValue) -> SSAValue:
-        """Every second element of two adjacent vectors: faster than a gather."""
-        code = self.code
-        length = code.sub(code.add(on, on), 1)
-        low = code.load(memory, [index], count, code.leading(length, count))
-        rest = code.leading(code.sub(length, count), count)
-        high = code.load(memory, [code.add(index, count)], count, rest)
-        return shuffle(code, (low, high), range(0, 2 * count, 2))
 
     def _store(self, op: StoreOp) -> None:
         if op.buffer in self.kernel.unread:

@@ -73,7 +73,18 @@ class ArgReduction:
     def emit_short(self, at: Mapping[int, SSAValue], short: Callable[[], None] | None) -> None:
         """The same for fewer elements than an iteration has."""
         if short is None:
-            self._short(self._body(at), self.length, self._worst(at), self._first(at))
+            # Less than an iteration, masked: a vector, or several; an empty row has the initial values.
+            body = self._body(at)
+            length = self.length
+            worst = self._worst(at)
+            first = self._first(at)
+            code = self.code
+            with code.when(code.compare("sgt", length, self.lanes)) as has_several:
+                self._vectors(body, length, worst, self.width)
+            with code.otherwise(has_several), code.when(code.compare("sgt", length, 0)) as is_short:
+                self._vectors(body, length, worst, self.lanes)
+            with code.otherwise(has_several), code.otherwise(is_short):
+                self._write(body.at, first)
         else:
             short()
 
@@ -89,16 +100,6 @@ class ArgReduction:
         body = Body(self.kernel, self.stage, {**dict.fromkeys(self.outer, self.code.index(0)), **at}, self.axis)
         body.hoist(self.ops, frozenset(store.buffer for store in self.stage.stores))
         return body
-
-    def _short(self, body: Body, length: SSAValue, worst: SSAValue, first: Sequence[SSAValue]) -> None:
-        """Less than an iteration, masked: a vector, or several; an empty row has the initial values."""
-        code = self.code
-        with code.when(code.compare("sgt", length, self.lanes)) as has_several:
-            self._vectors(body, length, worst, self.width)
-        with code.otherwise(has_several), code.when(code.compare("sgt", length, 0)) as is_short:
-            self._vectors(body, length, worst, self.lanes)
-        with code.otherwise(has_several), code.otherwise(is_short):
-            self._write(body.at, first)
 
     def _first(self, at: Mapping[int, SSAValue]) -> list[SSAValue]:
         body = Body(self.kernel, self.stage, at)

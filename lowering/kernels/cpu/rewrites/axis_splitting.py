@@ -78,7 +78,8 @@ def _replace_uses(group: BlockArgument, member: SSAValue, size: Dim) -> None:
     others: list[Use] = []
     for use in list(group.uses):
         op = use.operation
-        if _divides(op, group, size):
+        is_division = isinstance(op, arith.DivUIOp | arith.FloorDivSIOp | arith.RemUIOp)
+        if is_division and op.lhs is group and dim_of(op.rhs) is size:
             Rewriter.replace_op(op, [], [member if isinstance(op, arith.RemUIOp) else group])
         else:
             others.append(use)
@@ -90,11 +91,6 @@ def _replace_uses(group: BlockArgument, member: SSAValue, size: Dim) -> None:
         _replace_by_whole(first, group, member, size, InsertPoint.at_start(init.body.block))
     start = InsertPoint.at_start(group.block) if init is None else InsertPoint.after(init)
     _replace_by_whole(rest, group, member, size, start)
-
-
-def _divides(op: Operation, value: SSAValue, size: Dim) -> bool:
-    is_division = isinstance(op, arith.DivUIOp | arith.FloorDivSIOp | arith.RemUIOp)
-    return is_division and op.lhs is value and dim_of(op.rhs) is size
 
 
 def _replace_by_whole(uses: Sequence[Use], group: SSAValue, member: SSAValue, size: Dim, point: InsertPoint) -> None:

@@ -31,7 +31,13 @@ def inline_producers(stages: Sequence[Stage]) -> bool:
         if _is_plain_elementwise(stage) and _is_worthwhile(stage, later):
             _inline(stage)
             changed = True
-            return _again(stages)
+            # The indices of the other stages have changed: they are analysed again.
+            from lowering.kernels.cpu.structure.stages import find_stage
+
+            rest = [stage for stage in stages if stage.block.parent is not None]
+            found = [find_stage(stage.nest, stage.block) for stage in rest]
+            inline_producers([stage for stage in found if stage is not None])
+            return True
     return changed
 
 
@@ -51,16 +57,6 @@ def _is_read_by_reductions(stage: Stage, later: Sequence[Stage]) -> bool:
     written = {store.buffer for other in later for store in other.stores}
     unchanged = not any(load.buffer in written for load in stage.loads)
     return bool(readers) and unchanged and all(other.of_kind(IteratorKind.REDUCE) for other in readers)
-
-
-def _again(stages: Sequence[Stage]) -> bool:
-    """The indices of the other stages have changed: they are analysed again."""
-    from lowering.kernels.cpu.structure.stages import find_stage
-
-    rest = [stage for stage in stages if stage.block.parent is not None]
-    found = [find_stage(stage.nest, stage.block) for stage in rest]
-    inline_producers([stage for stage in found if stage is not None])
-    return True
 
 
 def _is_plain_elementwise(stage: Stage) -> bool:

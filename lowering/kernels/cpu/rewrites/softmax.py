@@ -159,19 +159,16 @@ class _Exponentials:
 
     def _scale(self) -> None:
         for _, load in list(self._loads(self.total.stores[0].buffer)):
-            self._without_scale(load)
+            # The sum without the scale, except in quotients of exponentials.
+            uses = [use for use in load.result.uses if not self._is_scaled_quotient(use.operation)]
+            if uses:
+                factor = arith.ConstantOp(FloatAttr(1 / SCALE, f32))
+                product = arith.MulfOp(load.result, factor)
+                Rewriter.insert_op([factor, product], InsertPoint.after(load))
+                for use in uses:
+                    use.operation.operands[use.index] = product.result
         for power in self.powers:
             Rewriter.replace_op(power, ScaledExpOp(power.operands[0]))
-
-    def _without_scale(self, load: LoadOp) -> None:
-        """The sum without the scale, except in quotients of exponentials."""
-        uses = [use for use in load.result.uses if not self._is_scaled_quotient(use.operation)]
-        if uses:
-            factor = arith.ConstantOp(FloatAttr(1 / SCALE, f32))
-            product = arith.MulfOp(load.result, factor)
-            Rewriter.insert_op([factor, product], InsertPoint.after(load))
-            for use in uses:
-                use.operation.operands[use.index] = product.result
 
     def _is_scaled_quotient(self, op: Operation) -> bool:
         return isinstance(op, arith.DivfOp) and op.lhs in self.values

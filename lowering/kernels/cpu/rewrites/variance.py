@@ -199,13 +199,25 @@ class _Rewriting:
         first, second = found.first.nest, found.second.nest
         numbers = self._head * product(found.first.extents[self._head_axis + 1 :])
         shifts, shift = self._quotients(self.heads, self.shifts, numbers)
-        self._only_finite(shift)
+        # Replaces an infinite or NaN shift by 0: otherwise infinity minus infinity would be computed.
+        zero = arith.ConstantOp(FloatAttr(0.0, self.found.dtype))
+        nothing = arith.SubfOp(shift.result, shift.result)
+        is_finite = arith.CmpfOp(nothing.result, zero.result, "oeq")
+        kept = arith.SelectOp(is_finite.result, shift.result, zero.result)
+        store = next(use.operation for use in shift.result.uses if isinstance(use.operation, StoreOp))
+        Rewriter.insert_op([zero, nothing, is_finite, kept], InsertPoint.before(store))
+        store.operands[0] = kept.result
         Rewriter.insert_op([self._sums_of_heads(), shifts], InsertPoint.before(first))
         second.detach()
         Rewriter.insert_op([second, self._without_mean()], InsertPoint.after(first))
         _redirect(second, self.squares, self.parts)
         _redirect(second, self.means, self.shifts)
-        self._subtract_shifts()
+        # Subtracts the shift from each element of the first sums.
+        (combine,), (number,) = self.found.total.combine, self.found.total.sources
+        load = LoadOp(self.shifts, self.found.total.accumulators[0].indices)
+        apart = arith.SubfOp(number, load.result)
+        Rewriter.insert_op([load, apart], InsertPoint.before(combine))
+        combine.operands[next(n for n, operand in enumerate(combine.operands) if operand is number)] = apart.result
         self._add_shifts()
 
     def _memory(self, like: SSAValue, name: str) -> SSAValue:
@@ -260,16 +272,6 @@ class _Rewriting:
         _redirect(nest, self.means, target)
         return nest, quotient
 
-    def _only_finite(self, shift: arith.DivfOp) -> None:
-        """Replaces an infinite or NaN shift by 0: otherwise infinity minus infinity would be computed."""
-        zero = arith.ConstantOp(FloatAttr(0.0, self.found.dtype))
-        nothing = arith.SubfOp(shift.result, shift.result)
-        is_finite = arith.CmpfOp(nothing.result, zero.result, "oeq")
-        kept = arith.SelectOp(is_finite.result, shift.result, zero.result)
-        store = next(use.operation for use in shift.result.uses if isinstance(use.operation, StoreOp))
-        Rewriter.insert_op([zero, nothing, is_finite, kept], InsertPoint.before(store))
-        store.operands[0] = kept.result
-
     def _without_mean(self) -> Operation:
         """The squared differences to the mean, from those to the shift."""
         nest, quotient = self._quotients(self.sums, self.squares, self.found.count)
@@ -284,14 +286,6 @@ class _Rewriting:
         Rewriter.insert_op([product, chunks, rest, zero, result], InsertPoint.before(store))
         store.operands[0] = result.result
         return nest
-
-    def _subtract_shifts(self) -> None:
-        """Subtracts the shift from each element of the first sums."""
-        (combine,), (number,) = self.found.total.combine, self.found.total.sources
-        load = LoadOp(self.shifts, self.found.total.accumulators[0].indices)
-        apart = arith.SubfOp(number, load.result)
-        Rewriter.insert_op([load, apart], InsertPoint.before(combine))
-        combine.operands[next(n for n, operand in enumerate(combine.operands) if operand is number)] = apart.result
 
     def _add_shifts(self) -> None:
         """Adds the shift to the means."""

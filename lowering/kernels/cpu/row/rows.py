@@ -247,7 +247,10 @@ class RowKernel:
         self, row: Row, groups: Sequence[AxisGroup], chunk: tuple[SSAValue, SSAValue] | None, passes: Passes | None
     ) -> None:
         """Rows pipelined, if there are passes for that, or one after the other."""
-        self._find_columns(row)
+        for first, *_ in row.passes:
+            reduction = self.reductions.get(first)
+            if reduction is not None and len(first.of_kind(IteratorKind.SPATIAL)) > row.depth:
+                self.columns[first] = ColumnReduction(self.kernel, first, reduction, row.depth)
         row = self._with_elementwise_of_windows(row)
         self._allocate_rows(row, 1)
         for columns in (*self.columns.values(), *self.short.values()):
@@ -287,12 +290,6 @@ class RowKernel:
         for buffer in row.buffers:
             if buffer not in row.unread:
                 self.kernel.allocate_row(buffer, row.depth, count)
-
-    def _find_columns(self, row: Row) -> None:
-        for first, *_ in row.passes:
-            reduction = self.reductions.get(first)
-            if reduction is not None and len(first.of_kind(IteratorKind.SPATIAL)) > row.depth:
-                self.columns[first] = ColumnReduction(self.kernel, first, reduction, row.depth)
 
     def _with_elementwise_of_windows(self, row: Row) -> Row:
         """The row without the elementwise stages that are fused into pooling."""

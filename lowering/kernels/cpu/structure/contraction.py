@@ -434,7 +434,7 @@ def _step(contraction: Contraction, stage: Stage, produced: Mapping[SSAValue, Af
     if any(axis.kind is not IteratorKind.SPATIAL for axis in stage.axes) or stage.pinned or not contraction.along:
         return None
     axes = _axes(contraction, stage, produced)
-    if axes is None or any(isinstance(op, IfOp) for op in stage.body) or not _has_plain_code(stage):
+    if axes is None or any(isinstance(op, IfOp) for op in stage.body) or not all(not op.regions for op in stage.body):
         return None
     step = Step(stage, axes)
     count, extents = len(contraction.stage.axes), contraction.stage.extents
@@ -449,10 +449,6 @@ def _step(contraction: Contraction, stage: Stage, produced: Mapping[SSAValue, Af
 
 def _is_read(op: Operation, produced: Mapping[SSAValue, AffineAccess]) -> bool:
     return isinstance(op, LoadOp) and op.buffer in produced
-
-
-def _has_plain_code(stage: Stage) -> bool:
-    return all(not op.regions for op in stage.body)
 
 
 def _axes(contraction: Contraction, stage: Stage, produced: Mapping[SSAValue, AffineAccess]) -> dict[int, int] | None:

@@ -47,7 +47,11 @@ def _evaluate(op: Operation, operands: Sequence[object]) -> object | None:
             return first if condition else second
         case ((arith.AndIOp() | arith.OrIOp() | arith.XOrIOp()), [bool() | int() as a, bool() | int() as b]):
             pair = bool(a), bool(b)
-            return all(pair) if isinstance(op, arith.AndIOp) else any(pair) and not (_is_xor(op) and all(pair))
+            return (
+                all(pair)
+                if isinstance(op, arith.AndIOp)
+                else any(pair) and not (isinstance(op, arith.XOrIOp) and all(pair))
+            )
         case arith.CmpfOp(), [float() as a, float() as b]:
             return _compared(arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data], a, b)
         case arith.CmpiOp(), [int() as a, int() as b]:
@@ -56,10 +60,6 @@ def _evaluate(op: Operation, operands: Sequence[object]) -> object | None:
             return None if unknown else _ORDERED[predicate[-2:]](a, b)
         case _:
             return None
-
-
-def _is_xor(op: Operation) -> bool:
-    return isinstance(op, arith.XOrIOp)
 
 
 def _compared(predicate: str, a: float, b: float) -> bool | None:
@@ -233,17 +233,14 @@ def _is_identity(combine: Sequence[Operation], first: Sequence[SSAValue]) -> boo
     """
     constants = [value.owner for value in first]
     if len(combine) == 1 and len(first) == 1 and isinstance(constants[0], arith.ConstantOp):
-        return _is_neutral(type(combine[0]), constants[0])
+        kind = type(combine[0])
+        value = constants[0].value
+        if isinstance(value, FloatAttr):
+            return kind in _FLOATS and value.value.data == _FLOATS[kind]
+        if not isinstance(value, IntegerAttr):
+            return False
+        return kind in _INTEGERS and value.value.data in _INTEGERS[kind](_width(value))
     return len(first) > 1 and all(isinstance(op, _SELECTION) for op in combine)
-
-
-def _is_neutral(kind: type[Operation], constant: arith.ConstantOp) -> bool:
-    value = constant.value
-    if isinstance(value, FloatAttr):
-        return kind in _FLOATS and value.value.data == _FLOATS[kind]
-    if not isinstance(value, IntegerAttr):
-        return False
-    return kind in _INTEGERS and value.value.data in _INTEGERS[kind](_width(value))
 
 
 def _width(value: IntegerAttr) -> int:

@@ -35,7 +35,7 @@ from lowering.kernels.cpu.traversal.accumulators import (
     iterations_of_block,
     with_and_without_blocks,
 )
-from lowering.kernels.cpu.traversal.shuffled_loads import ShuffledLoads, plan_shuffled_loads
+from lowering.kernels.cpu.traversal.shuffled_loads import plan_shuffled_loads
 from lowering.kernels.cpu.traversal.vector_loop import IterationShape, Step, VectorLoop
 from tir_dialect.dims import Dim, ceildiv, constant, minimum, product
 
@@ -79,7 +79,12 @@ class LoopNest:
         if self.lane is not None and not self.reductions:
             self.interior = find_interior(self.kernel, self.stages, self.lane.last)
         excluded_ops = frozenset[Operation]() if self.interior is None else self.interior.excluded_ops(self.kernel)
-        self.shuffled = self._plan_shuffled_loads()
+        # Loads that are shuffled, of a single elementwise stage without row-invariant values or an
+        # interior.
+        alone = len(self.stages) == 1 and not self.reductions and self.given is None and self.interior is None
+        self.shuffled = (
+            plan_shuffled_loads(self.kernel, self.stages[0], self.lane) if alone and self.lane is not None else None
+        )
         lanes = lane_count(self.kernel, self.stages, self.lane, excluded_ops) if self.lane is not None and splits else 1
         self.lanes = self.shuffled.lanes if self.shuffled is not None else lanes if lanes > 1 else 1
         self.registers = 1
@@ -101,11 +106,6 @@ class LoopNest:
         chunk = 2 if len(self.reductions) == len(self.stages) else 4
         fits = 4 * accumulators <= self.kernel.target.vector_registers // chunk
         return 4 if fits or not self.other_rows else 2
-
-    def _plan_shuffled_loads(self) -> ShuffledLoads | None:
-        """Loads that are shuffled, of a single elementwise stage without row-invariant values or an interior."""
-        alone = len(self.stages) == 1 and not self.reductions and self.given is None and self.interior is None
-        return plan_shuffled_loads(self.kernel, self.stages[0], self.lane) if alone and self.lane is not None else None
 
     @property
     def width(self) -> int:

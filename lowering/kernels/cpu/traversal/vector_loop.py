@@ -184,7 +184,11 @@ class VectorLoop:
         code, shape = self.kernel.code, self.shape
         partial = [] if accumulators is None else accumulators.all
         length = self.high if self.low is None else code.sub(self.high, self.low)
-        if self._is_written_once(length, partial):
+        # Whether all iterations are masked: for long code whose last iteration may be incomplete.
+        known, lanes = constant_of(length), self.shape.lanes
+        rests = known is None or (known > lanes and known % lanes > 0)
+        is_long = sum(len(body.stage.needed) for body in self.step.bodies) > LONG
+        if is_long and rests and lanes > 1 and not partial and self.shape.masks:
             self._masked_iterations(length)
             return
         done: SSAValue = code.index(0)
@@ -220,13 +224,6 @@ class VectorLoop:
             self._iterations(length, code.index(0), step, wide)
             accumulators.absorb(wide, are_first=self.is_first)
         return end
-
-    def _is_written_once(self, length: SSAValue, accumulators: Sequence[SSAValue]) -> bool:
-        """Whether all iterations are masked: for long code whose last iteration may be incomplete."""
-        known, lanes = constant_of(length), self.shape.lanes
-        rests = known is None or (known > lanes and known % lanes > 0)
-        is_long = sum(len(body.stage.needed) for body in self.step.bodies) > LONG
-        return is_long and rests and lanes > 1 and not accumulators and self.shape.masks
 
     def _masked_iterations(self, length: SSAValue) -> None:
         code, width = self.kernel.code, self.shape.width

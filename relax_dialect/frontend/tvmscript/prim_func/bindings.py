@@ -194,22 +194,18 @@ def _scalar(reader: TirBindingReader, node: ast.expr, found: object, dtype: DTyp
         return found
     if lanes is not None or not isinstance(found, Scalar | Dim | bool | int | float):
         reader.fail(node, f"expected a value of {wanted}, got {_described(found)}")
-    if not _fits(found, dtype):
-        reader.fail(node, f"expected a value of {wanted}, got {_described(found)}; T.cast converts it")
-    if isinstance(found, Dim) and is_integer(dtype):
-        return found
-    operand: Scalar | Dim | float = found
-    return reader.emit(node, lambda: converted(operand, dtype))
-
-
-def _fits(found: Scalar | Dim | float, dtype: DType) -> bool:
-    """Whether nothing is lost but width: no fraction, and no number that stands for a truth value."""
+    # Whether nothing is lost but width: no fraction, and no number that stands for a truth value.
     if isinstance(found, Scalar):
         kind = found.dtype
         given_float, given_bool = is_float(kind), is_bool(kind)
     else:
         given_float, given_bool = isinstance(found, float), isinstance(found, bool) or found in (0, 1)
-    return given_bool if is_bool(dtype) else is_float(dtype) or not given_float
+    if not (given_bool if is_bool(dtype) else is_float(dtype) or not given_float):
+        reader.fail(node, f"expected a value of {wanted}, got {_described(found)}; T.cast converts it")
+    if isinstance(found, Dim) and is_integer(dtype):
+        return found
+    operand: Scalar | Dim | float = found
+    return reader.emit(node, lambda: converted(operand, dtype))
 
 
 def _described(found: object) -> str:
@@ -387,18 +383,14 @@ def _stands_for_head(reader: TirBindingReader, inline: Inline, callers: tuple[In
                 return _stands_for_head(reader, called, (*callers, inline))
         case _:
             pass
-    return _begins_with_head(reader.aliases, inline.node.body)
-
-
-def _begins_with_head(aliases: Aliases, statements: Sequence[ast.stmt]) -> bool:
-    match statements[0]:
+    match inline.node.body[0]:
         case ast.Assign(value=ast.Tuple(elts=[ast.Call(func=func), *_])):
             pass
         case ast.Assign(value=ast.Call(func=func)) | ast.Expr(value=ast.Call(func=func)):
             pass
         case _:
             return False
-    name = aliases.name_in("tir", func) or ""
+    name = reader.aliases.name_in("tir", func) or ""
     return name.startswith("axis.") or name in _HEAD
 
 
@@ -509,16 +501,13 @@ class TirBindingReader(TirCallReader):
             region = whole(value)
             return match_region(self, node, name, region)
         if isinstance(value, Scalar):
-            return self._memory_matched(name, node, value)
+            # `T.match_buffer(pointer, shape, dtype)` of a parameter that is an address.
+            others = [keyword for keyword in node.keywords if keyword.arg not in ("var", "param")]
+            call = ast.copy_location(ast.Call(node.func, node.args[1:], others), node)
+            return declare_at(self, call, name, "T.match_buffer", value)
         if isinstance(value, Handle):
             self.fail(node, "T.match_buffer of a parameter belongs to the top of the function")
         self.fail(node, "T.match_buffer expected a parameter, or a region of a buffer")
-
-    def _memory_matched(self, name: str, node: ast.Call, address: Scalar) -> Buffer:
-        """`T.match_buffer(pointer, shape, dtype)` of a parameter that is an address."""
-        others = [keyword for keyword in node.keywords if keyword.arg not in ("var", "param")]
-        call = ast.copy_location(ast.Call(node.func, node.args[1:], others), node)
-        return declare_at(self, call, name, "T.match_buffer", address)
 
     def annotated(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name):

@@ -21,7 +21,7 @@ from relax_dialect.frontend.tvmscript.prim_func.scalars import Axis, Buffer, Ind
 from relax_dialect.frontend.tvmscript.scopes import Scope
 from relax_dialect.frontend.tvmscript.types import as_attributes, read_dictionary
 from tir_dialect.analysis.functions import misused_iterators
-from tir_dialect.analysis.regions import BlockRegions, block_regions
+from tir_dialect.analysis.regions import block_regions
 from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.accesses import RegionAxis
@@ -319,7 +319,12 @@ def drop_inferable_regions(func: PrimFuncOp) -> None:
         for op in declared:
             op.detach()
         seen = block_regions(block)
-        same = _reads_the_same(said, seen) and set(said.writes) == set(seen.writes)
+        # Whether a text declares what is read, but for what the block writes, too, as an update of its
+        # own init does.
+        left_out = set(seen.reads) - set(said.reads)
+        same = (set(said.reads) <= set(seen.reads) and left_out <= set(seen.writes)) and set(said.writes) == set(
+            seen.writes
+        )
         for op in declared:
             if same:
                 _erase_with_operands(op)
@@ -327,12 +332,6 @@ def drop_inferable_regions(func: PrimFuncOp) -> None:
                 block.body.block.insert_op_before(op, following)
             else:
                 block.body.block.add_op(op)
-
-
-def _reads_the_same(said: BlockRegions, seen: BlockRegions) -> bool:
-    """Whether a text declares what is read, but for what the block writes, too, as an update of its own init does."""
-    left_out = set(seen.reads) - set(said.reads)
-    return set(said.reads) <= set(seen.reads) and left_out <= set(seen.writes)
 
 
 def _erase_with_operands(op: DeclarationOp) -> None:
@@ -393,7 +392,16 @@ def _fill_block(
     reader.body(content[count:])
     keep_in_order(op)
     if is_open and not _is_valid(op):
-        _dissolve(op)
+        # Puts what a block computes instead of it.
+        for argument, binding in zip(op.body.block.args, op.bindings, strict=True):
+            argument.replace_all_uses_with(binding)
+        for inner in list(op.body.block.ops):
+            if isinstance(inner, ReadsOp | WritesOp):
+                Rewriter.erase_op(inner)
+            else:
+                inner.detach()
+                Rewriter.insert_op(inner, InsertPoint.before(op))
+        Rewriter.erase_op(op)
     else:
         reader.emit(node, op.verify_)
 
@@ -404,19 +412,6 @@ def _is_valid(op: BlockOp) -> bool:
     except VerifyException:
         return False
     return True
-
-
-def _dissolve(op: BlockOp) -> None:
-    """Puts what a block computes instead of it."""
-    for argument, binding in zip(op.body.block.args, op.bindings, strict=True):
-        argument.replace_all_uses_with(binding)
-    for inner in list(op.body.block.ops):
-        if isinstance(inner, ReadsOp | WritesOp):
-            Rewriter.erase_op(inner)
-        else:
-            inner.detach()
-            Rewriter.insert_op(inner, InsertPoint.before(op))
-    Rewriter.erase_op(op)
 
 
 def _split_at_init(

@@ -151,23 +151,19 @@ def check_scope(reader: StaticReader, given: Arguments, what: str, kind: BufferT
 def read_annotation(reader: StaticReader, node: ast.expr, *, implicit: bool = False) -> Declared | None:
     """`T.Buffer((n, 4), "float32")` or `T.Buffer[(n, 4), "float32"]`; `None` for another annotation."""
     try:
-        return _annotation(reader, node, implicit=implicit)
+        if isinstance(node, ast.Call) and reader.aliases.name_in("tir", node.func) in ("Buffer", "buffer"):
+            return read_buffer_type(reader, node, "T.Buffer", implicit=implicit, is_parameter=True)
+        if isinstance(node, ast.Subscript) and reader.aliases.name_in("tir", node.value) == "Buffer":
+            parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+            last = parts[-1]
+            has_dtype = isinstance(last, ast.Constant) and isinstance(last.value, str)
+            if has_dtype and len(parts) == 2:
+                return Declared(BufferType(read_dims(reader, parts[0], implicit=True), reader.dtype(last)))
+            shape = parts[0] if len(parts) == 1 else ast.copy_location(ast.Tuple(parts, ast.Load()), node)
+            return Declared(BufferType(read_dims(reader, shape, implicit=True), f32))
+        return None
     except VerifyException as error:
         reader.fail(node, str(error))
-
-
-def _annotation(reader: StaticReader, node: ast.expr, *, implicit: bool) -> Declared | None:
-    if isinstance(node, ast.Call) and reader.aliases.name_in("tir", node.func) in ("Buffer", "buffer"):
-        return read_buffer_type(reader, node, "T.Buffer", implicit=implicit, is_parameter=True)
-    if isinstance(node, ast.Subscript) and reader.aliases.name_in("tir", node.value) == "Buffer":
-        parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-        last = parts[-1]
-        has_dtype = isinstance(last, ast.Constant) and isinstance(last.value, str)
-        if has_dtype and len(parts) == 2:
-            return Declared(BufferType(read_dims(reader, parts[0], implicit=True), reader.dtype(last)))
-        shape = parts[0] if len(parts) == 1 else ast.copy_location(ast.Tuple(parts, ast.Load()), node)
-        return Declared(BufferType(read_dims(reader, shape, implicit=True), f32))
-    return None
 
 
 # Inside of functions
@@ -225,20 +221,16 @@ def to_address(reader: ScalarReader, node: ast.AST, value: object) -> Scalar:
     if isinstance(value, Buffer):
         return _element(reader, node, value, constant(0))
     if isinstance(value, Pointer):
-        return _pointee(reader, node, value)
+        if value.buffer is None:
+            value.buffer = alloc(reader, node, BufferType([value.extent], value.dtype, scope=value.scope), "memory")
+        if value.is_whole and isinstance(at := value.buffer.value.owner, MemoryAtOp):
+            return reader.variable(at.address, ADDRESS, "address")
+        start = _scaled(reader, node, value.start, byte_size(value.dtype))
+        base = _element(reader, node, value.buffer, constant(0))
+        return base if value.is_whole else moved(reader, node, base, start)
     if isinstance(value, Scalar | int) and not isinstance(value, bool):
         return reader.emit(node, lambda: converted(value, ADDRESS))
     reader.fail(node, f"expected a pointer, got {describe(value)}")
-
-
-def _pointee(reader: ScalarReader, node: ast.AST, memory: Pointer) -> Scalar:
-    if memory.buffer is None:
-        memory.buffer = alloc(reader, node, BufferType([memory.extent], memory.dtype, scope=memory.scope), "memory")
-    if memory.is_whole and isinstance(at := memory.buffer.value.owner, MemoryAtOp):
-        return reader.variable(at.address, ADDRESS, "address")
-    start = _scaled(reader, node, memory.start, byte_size(memory.dtype))
-    base = _element(reader, node, memory.buffer, constant(0))
-    return base if memory.is_whole else moved(reader, node, base, start)
 
 
 def _element(reader: ScalarReader, node: ast.AST, buffer: Buffer, index: Dim) -> Scalar:

@@ -216,7 +216,10 @@ def choose(reader: TirExpressionReader, node: ast.AST, test: ast.expr, then: ast
     sides = [_read(reader, each) for each in (then, otherwise)]
     vecs = [value for _, value in sides if isinstance(value, Vector)]
     if vecs:
-        return _vector(reader, node, test, condition, sides, _common(reader, node, vecs))
+        # The dtype and the lanes of the result; indices have no vectors that branches give, and become 64
+        # bits.
+        dtype = reader.emit(node, lambda: common_dtype(vecs[0].dtype, vecs[-1].dtype))
+        return _vector(reader, node, test, condition, sides, (memory_dtype(dtype), vecs[0].lanes))
     for block, _ in sides:
         for op in list(block.ops):
             op.detach()
@@ -234,12 +237,6 @@ def _read(reader: TirExpressionReader, node: ast.expr) -> tuple[Block, object]:
         return block, as_vector(reader, node, value) or value
     finally:
         reader.block = outer
-
-
-def _common(reader: TirExpressionReader, node: ast.AST, vecs: list[Vector]) -> tuple[DType, int]:
-    """The dtype and the lanes of the result; indices have no vectors that branches give, and become 64 bits."""
-    dtype = reader.emit(node, lambda: common_dtype(vecs[0].dtype, vecs[-1].dtype))
-    return memory_dtype(dtype), vecs[0].lanes
 
 
 def _vector(

@@ -25,7 +25,6 @@ from relax_dialect.frontend.tvmscript.prim_func.structs import (
 )
 from relax_dialect.frontend.tvmscript.prim_func.vectors import named_dtype
 from relax_dialect.frontend.tvmscript.scopes import is_dtype_name
-from relax_dialect.frontend.tvmscript.source import Arguments
 from tir_dialect import te
 from tir_dialect.calling_conventions import FIELDS
 from tir_dialect.dims import Dim
@@ -283,7 +282,13 @@ def llvm_intrinsic(reader: TirExpressionReader, node: ast.Call) -> object:
     given = reader.typed_arguments(node, what, "name *operands")
     name = _name(reader, given.require("name"))
     if not isinstance(name, str):
-        return _numbered(reader, node, given)
+        # An intrinsic by its number in one release of LLVM: that of three numbers is the sum of a
+        # product.
+        if len(given.rest) != 4:
+            reader.fail(
+                given.require("name"), "the numbers of intrinsics are those of one release of LLVM; write the name"
+            )
+        return reader.apply(node, "fma", *(reader.value(each) for each in given.rest[1:]))
     function = _FUNCTIONS.get(name.removeprefix("llvm.").partition(".")[0]) if name.count(".") < 3 else None
     if function is None:
         reader.fail(given.require("name"), f"{name} names an instruction of one machine; use a function of T")
@@ -292,13 +297,6 @@ def llvm_intrinsic(reader: TirExpressionReader, node: ast.Call) -> object:
         # texts of TVM before 0.20 say first how many operands tell the intrinsic's type
         operands = operands[1:]
     return reader.apply(node, function, *operands)
-
-
-def _numbered(reader: TirExpressionReader, node: ast.Call, given: Arguments) -> object:
-    """An intrinsic by its number in one release of LLVM: that of three numbers is the sum of a product."""
-    if len(given.rest) != 4:
-        reader.fail(given.require("name"), "the numbers of intrinsics are those of one release of LLVM; write the name")
-    return reader.apply(node, "fma", *(reader.value(each) for each in given.rest[1:]))
 
 
 def _name(reader: TirExpressionReader, node: ast.expr) -> object:

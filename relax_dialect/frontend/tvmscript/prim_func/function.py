@@ -343,19 +343,17 @@ class PrimFunctionReader:
     _body: list[ast.stmt] = field(default_factory=list[ast.stmt])
 
     def __post_init__(self) -> None:
-        outermost = self._outermost()
-        self._reader = TirStatementReader(self.source, self.aliases, Scope(outermost), self.program)
-        inlined = [each.node for _, each in reachable(outermost)]
-        self._wide: set[str] = set()
-        self._rebound = assigned_often([self.node, *inlined])
-
-    def _outermost(self) -> dict[str, object]:
-        """The names around the function: constants, and functions without a decorator, which see the same names."""
+        # The names around the function: constants, and functions without a decorator, which see the same
+        # names.
         around = Scope({name: self.constants.find(name) for name in self.constants.names()})
         for name, node in self.program.plain.items():
             if name not in around:
                 around.bind(name, PlainFunction(node, self.source, around))
-        return {name: around.find(name) for name in around.names()}
+        outermost = {name: around.find(name) for name in around.names()}
+        self._reader = TirStatementReader(self.source, self.aliases, Scope(outermost), self.program)
+        inlined = [each.node for _, each in reachable(outermost)]
+        self._wide: set[str] = set()
+        self._rebound = assigned_often([self.node, *inlined])
 
     @property
     def op(self) -> PrimFuncOp:
@@ -385,7 +383,14 @@ class PrimFunctionReader:
             reader.declare(self.node, name)
         refuse_exchange(reader, self.node)
         self.parameters = read_parameters(reader, self.node)
-        self._body = self._match_handles(reader)
+        # Gives handles their types, and the statements that are left.
+        # first, since a name around the function may be the same
+        declared = [each for each in self.node.body if self._declares(reader, each)]
+        done = {*declared, *match_handles(reader, self.node, self.parameters)}
+        rest = [each for each in self.node.body if each not in done]
+        declare_handles(reader, self.node, self.parameters)
+        find_symbols(reader, self.node, self.parameters)
+        self._body = rest
         self.result = read_result(reader, self.node, self.parameters)
         attributes = self._attributes(reader)
         self._op = reader.emit(self.node, lambda: self._make(private=private, attributes=attributes))
@@ -395,7 +400,31 @@ class PrimFunctionReader:
         """Fills the function; `finish` comes when all of them are filled."""
         reader = self._reader
         reader.block = self.op.body.block
-        self._bind(reader, self.op)
+        func = self.op
+        reader.names.symbols.update(zip(func.symbol_names, func.symbol_args, strict=True))
+        values = iter(func.params)
+        for each in self.parameters:
+            if each.is_symbol or each.is_unused:
+                continue
+            value = next(values)
+            if each.buffer is not None:
+                buffer = bind_buffer(reader, SSAValue.get(value, type=BufferType), each.buffer_name, each.lanes)
+                if each.name != each.buffer_name:
+                    reader.scope.bind(each.name, Handle(each.name))
+                reader.scope.bind(each.buffer_name, pointer_to(buffer) if each.is_pointer else buffer)
+            elif each.dtype is not None:
+                reader.scope.bind(each.name, reader.variable(value, lookup(each.dtype).type, each.name))
+        if self.result is not None:
+            reader.jumps.result = bind_buffer(reader, SSAValue.get(next(values), type=BufferType), "returned")
+        known = set(func.symbol_names)
+        for name in list(reader.scope.names()):
+            found = reader.scope.find(name)
+            if isinstance(found, Dim) and not found.symbols <= known:
+                reader.scope.hide(name)
+        for each in self.parameters:
+            self._bind_start(reader, each)
+        for statement in self.node.body:
+            self._bind_module(reader, statement)
         reader.rebound = self._rebound
         reader.wide |= {each.name for each in self.parameters if each.dtype == i64} | self._wide
         reader.jumps.prepare(self.node, self._body)
@@ -405,7 +434,11 @@ class PrimFunctionReader:
         """Verifies the function and drops what it says twice; errors are at the statement that made the op."""
         if any(isinstance(op, MemoryAtOp) for op in self.op.walk()):
             self.op.properties["may_alias"] = UnitAttr()  # two addresses may be of the same memory
-            _drop_unused_memory(self.op)
+            # Takes out the memory of buffers that the text declares first, and gives an address later.
+            for op in list(self.op.walk()):
+                if isinstance(op, AllocBufferOp) and not op.buffer.uses:
+                    op.detach()
+                    op.erase()
         for op in self.op.walk():
             try:
                 op.verify(verify_nested_ops=False)
@@ -423,16 +456,6 @@ class PrimFunctionReader:
         return self.source.error(self.node, message)
 
     # Head
-
-    def _match_handles(self, reader: StaticReader) -> list[ast.stmt]:
-        """Gives handles their types, and the statements that are left."""
-        # first, since a name around the function may be the same
-        declared = [each for each in self.node.body if self._declares(reader, each)]
-        done = {*declared, *match_handles(reader, self.node, self.parameters)}
-        rest = [each for each in self.node.body if each not in done]
-        declare_handles(reader, self.node, self.parameters)
-        find_symbols(reader, self.node, self.parameters)
-        return rest
 
     def _declares(self, reader: StaticReader, statement: ast.stmt) -> bool:
         """Makes the dimensions that a statement declares known; false if it is another statement."""
@@ -499,35 +522,6 @@ class PrimFunctionReader:
             func.attributes[CONVENTION] = StringAttr(convention.value)
         return func
 
-    def _bind(self, reader: TirStatementReader, func: PrimFuncOp) -> None:
-        reader.names.symbols.update(zip(func.symbol_names, func.symbol_args, strict=True))
-        values = iter(func.params)
-        for each in self.parameters:
-            if each.is_symbol or each.is_unused:
-                continue
-            value = next(values)
-            if each.buffer is not None:
-                self._bind_buffer(reader, each, SSAValue.get(value, type=BufferType))
-            elif each.dtype is not None:
-                reader.scope.bind(each.name, reader.variable(value, lookup(each.dtype).type, each.name))
-        if self.result is not None:
-            reader.jumps.result = bind_buffer(reader, SSAValue.get(next(values), type=BufferType), "returned")
-        known = set(func.symbol_names)
-        for name in list(reader.scope.names()):
-            found = reader.scope.find(name)
-            if isinstance(found, Dim) and not found.symbols <= known:
-                reader.scope.hide(name)
-        for each in self.parameters:
-            self._bind_start(reader, each)
-        for statement in self.node.body:
-            self._bind_module(reader, statement)
-
-    def _bind_buffer(self, reader: TirStatementReader, parameter: Parameter, value: SSAValue[BufferType]) -> None:
-        buffer = bind_buffer(reader, value, parameter.buffer_name, parameter.lanes)
-        if parameter.name != parameter.buffer_name:
-            reader.scope.bind(parameter.name, Handle(parameter.name))
-        reader.scope.bind(parameter.buffer_name, pointer_to(buffer) if parameter.is_pointer else buffer)
-
     def _bind_start(self, reader: TirStatementReader, parameter: Parameter) -> None:
         """A parameter begins with its first element: a name for that position is 0, and a number for it has to be."""
         name = parameter.start
@@ -545,14 +539,6 @@ class PrimFunctionReader:
             parts = dotted(statement.value)
             if parts is not None and len(parts) == 1 and self.program.is_module(parts[0]):
                 reader.scope.bind(statement.targets[0].id, ModuleRef())
-
-
-def _drop_unused_memory(func: PrimFuncOp) -> None:
-    """Takes out the memory of buffers that the text declares first, and gives an address later."""
-    for op in list(func.walk()):
-        if isinstance(op, AllocBufferOp) and not op.buffer.uses:
-            op.detach()
-            op.erase()
 
 
 def _symbols(buffer: BufferType) -> Sequence[str]:

@@ -172,7 +172,17 @@ def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
             case other:
                 reader.fail(node.func, f"{describe(value)} has no method {other}")
     if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS:
-        return _builtin(reader, node, node.func.id)
+        name = node.func.id
+        given = reader.arguments(node, name, "*operands")
+        if name == "float" and len(given.rest) == 1 and isinstance(given.rest[0], ast.Constant):
+            return _named_number(reader, node, str(given.rest[0].value), "float32")
+        if name == "len":
+            items = items_of(reader.value(given.rest[0])) if given.rest else None
+            return len(items) if items is not None else reader.fail(node, "expected the length of a tuple")
+        if name in FUNCTIONS:
+            return _apply(reader, node, name, given)
+        dtypes = {"float": "float32", "int": "int32", "bool": "bool"}
+        return cast_to(reader, node, reader.value(given.rest[0]), dtypes[name])
     reader.fail(node.func, "expected a function of T")
 
 
@@ -181,19 +191,6 @@ def _is_of_python(reader: TirExpressionReader, node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         return node.id in BUILTINS and node.id not in _BUILTINS and node.id not in reader.scope
     return is_python(reader.aliases, reader.scope, node)
-
-
-def _builtin(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
-    given = reader.arguments(node, name, "*operands")
-    if name == "float" and len(given.rest) == 1 and isinstance(given.rest[0], ast.Constant):
-        return _named_number(reader, node, str(given.rest[0].value), "float32")
-    if name == "len":
-        items = items_of(reader.value(given.rest[0])) if given.rest else None
-        return len(items) if items is not None else reader.fail(node, "expected the length of a tuple")
-    if name in FUNCTIONS:
-        return _apply(reader, node, name, given)
-    dtypes = {"float": "float32", "int": "int32", "bool": "bool"}
-    return cast_to(reader, node, reader.value(given.rest[0]), dtypes[name])
 
 
 def _buffer_load(reader: TirExpressionReader, node: ast.Call) -> object:

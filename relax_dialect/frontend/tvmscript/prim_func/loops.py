@@ -218,17 +218,14 @@ class Jumps:
     def jump(self, node: ast.stmt, kind: int) -> None:
         """Reads a jump."""
         if kind == RETURN and (value := returned_value(node)) is not None:
-            self._return(node, value)
+            reader, result = self._reader, self.result
+            if result is None:
+                reader.fail(node, "expected the type of what is returned, as -> T.int32")
+            given = reader.value(value)
+            given = to_address(reader, value, given) if isinstance(given, Buffer | Pointer) else given
+            stored = reader.scalar_value(node, given, result.tensor.dtype)
+            reader.block.add_op(reader.emit(node, lambda: StoreOp(stored, result.value, [])))
         self.store(node, kind)
-
-    def _return(self, node: ast.stmt, value: ast.expr) -> None:
-        reader, result = self._reader, self.result
-        if result is None:
-            reader.fail(node, "expected the type of what is returned, as -> T.int32")
-        given = reader.value(value)
-        given = to_address(reader, value, given) if isinstance(given, Buffer | Pointer) else given
-        stored = reader.scalar_value(node, given, result.tensor.dtype)
-        reader.block.add_op(reader.emit(node, lambda: StoreOp(stored, result.value, [])))
 
     def store(self, node: ast.AST, kind: int) -> None:
         """Says what has been left, if anything asks for it."""

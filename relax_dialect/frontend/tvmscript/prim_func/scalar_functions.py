@@ -54,7 +54,13 @@ def common_dtype(one: DType, other: DType) -> DType:
     if one == other:
         return one
     if is_float(one) or is_float(other):
-        return _wider_float(one, other)
+        if not isinstance(one, AnyFloat):
+            return other
+        if not isinstance(other, AnyFloat) or one.bitwidth > other.bitwidth:
+            return one
+        if one.bitwidth == other.bitwidth:
+            raise TypeError(f"operands have dtypes {one} and {other}; convert one side with T.Cast")
+        return other
     if is_index(one):
         return other if not is_bool(other) else one
     if is_index(other):
@@ -65,16 +71,6 @@ def common_dtype(one: DType, other: DType) -> DType:
     if is_unsigned(one) != is_unsigned(other) and widths[0] == widths[1]:
         raise TypeError(f"operands have dtypes {one} and {other}; convert one side with T.Cast")
     return one if widths[0] >= widths[1] else other
-
-
-def _wider_float(one: DType, other: DType) -> DType:
-    if not isinstance(one, AnyFloat):
-        return other
-    if not isinstance(other, AnyFloat) or one.bitwidth > other.bitwidth:
-        return one
-    if one.bitwidth == other.bitwidth:
-        raise TypeError(f"operands have dtypes {one} and {other}; convert one side with T.Cast")
-    return other
 
 
 def memory_dtype(dtype: DType) -> DType:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr
 from xdsl.ir import SSAValue
 
-from relax_dialect.frontend.tvmscript.functions import Inline, call_helper, read_inline
+from relax_dialect.frontend.tvmscript.functions import call_helper, read_inline
 from relax_dialect.frontend.tvmscript.prim_func.bindings import ScopedStatements, jump_of, standing_for
 from relax_dialect.frontend.tvmscript.prim_func.blocks import read_block, read_init
 from relax_dialect.frontend.tvmscript.prim_func.buffers import alloc, memory_at, to_address, view
@@ -96,7 +96,13 @@ class TirStatementReader(TirFlowReader):
             return store_vector_at(self, node, node.func.value)
         found = self.inline_of(node.func)
         if found is not None:
-            self._expand(node, found)
+            # Expands a macro: reads its body instead of the call.
+            inline = found
+            try:
+                with standing_for(self, node, inline) as body:
+                    self.body(body)
+            except RecursionError:
+                self.fail(node, f"{inline.node.name} calls itself, which nothing ends")
             return None
         if self.aliases.name_in("tir", node.func) == "call_tir" and node.args:
             # what T.call_tir(module.f, x) calls
@@ -108,14 +114,6 @@ class TirStatementReader(TirFlowReader):
         except RecursionError:
             self.fail(node, f"{ast.unparse(node.func)} calls itself, which nothing ends")
         return super().call(node) if helper is None else helper[0]
-
-    def _expand(self, node: ast.Call, inline: Inline) -> None:
-        """Expands a macro: reads its body instead of the call."""
-        try:
-            with standing_for(self, node, inline) as body:
-                self.body(body)
-        except RecursionError:
-            self.fail(node, f"{inline.node.name} calls itself, which nothing ends")
 
 
 def read_effect(reader: TirFlowReader, node: ast.expr) -> None:
@@ -316,7 +314,11 @@ def read_scope(reader: TirFlowReader, node: ast.With) -> None:
     elif name in ("Let", "LetStmt", "let"):
         _let(reader, node, call, targets)
     elif name in ("allocate", "decl_buffer", "buffer_decl"):
-        _scoped(reader, node, call, targets)
+        if len(targets) != 1 or not isinstance(targets[0], ast.Name):
+            reader.fail(node, "expected one name after `as`")
+        with reader.inside():
+            reader.scope.bind(targets[0].id, reader.named(targets[0].id, call))
+            reader.body(node.body)
     elif name == "launch_thread":
         label = next((each.id for each in targets if isinstance(each, ast.Name)), None)
         read_launch(reader, call, label, node.body)
@@ -336,7 +338,13 @@ def _let(reader: TirFlowReader, node: ast.With, call: ast.Call, targets: Sequenc
     value, var = given.require("value"), given.get("var")
     if isinstance(var, ast.Attribute) and var.attr == "data":
         with reader.inside():
-            _give_memory(reader, var.value, value)
+            # `T.LetStmt(pointer, var=A.data)`: a buffer that has been declared lies at an address.
+            target = var.value
+            buffer = reader.value(target)
+            if not isinstance(target, ast.Name) or not isinstance(buffer, Buffer):
+                reader.fail(target, "expected the name of a buffer")
+            address = to_address(reader, value, reader.value(value))
+            reader.scope.bind(target.id, memory_at(reader, value, address, buffer.type, target.id))
             reader.body(node.body)
         return
     names = [*targets, *([] if var is None else [var])]
@@ -344,23 +352,6 @@ def _let(reader: TirFlowReader, node: ast.With, call: ast.Call, targets: Sequenc
         reader.fail(node, "expected one name after `as`")
     with reader.inside():
         reader.scope.bind(names[0].id, reader.named(names[0].id, value))
-        reader.body(node.body)
-
-
-def _give_memory(reader: TirFlowReader, target: ast.expr, value: ast.expr) -> None:
-    """`T.LetStmt(pointer, var=A.data)`: a buffer that has been declared lies at an address."""
-    buffer = reader.value(target)
-    if not isinstance(target, ast.Name) or not isinstance(buffer, Buffer):
-        reader.fail(target, "expected the name of a buffer")
-    address = to_address(reader, value, reader.value(value))
-    reader.scope.bind(target.id, memory_at(reader, value, address, buffer.type, target.id))
-
-
-def _scoped(reader: TirFlowReader, node: ast.With, call: ast.Call, targets: Sequence[ast.expr]) -> None:
-    if len(targets) != 1 or not isinstance(targets[0], ast.Name):
-        reader.fail(node, "expected one name after `as`")
-    with reader.inside():
-        reader.scope.bind(targets[0].id, reader.named(targets[0].id, call))
         reader.body(node.body)
 
 

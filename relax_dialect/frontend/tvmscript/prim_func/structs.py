@@ -270,18 +270,14 @@ def copy_any(reader: TirExpressionReader, node: ast.AST, source: Scalar, target:
 def release_any(reader: TirExpressionReader, node: ast.AST, any_value: Scalar) -> None:
     """Releases the object that a `TVMFFIAny` holds, if it is one."""
     kind = get_field(reader, node, KIND, any_value, 0)
-    op = IfOp(reader.values(node, _is_object(reader, node, kind))[0])
+    found = reader.apply(node, "GE", kind, int(Kind.FIRST_OBJECT))
+    assert isinstance(found, Scalar)  # of scalars
+    op = IfOp(reader.values(node, found)[0])
     outer, reader.block = reader.block, op.then_body.block
     held = memory_at(reader, node, get_field(reader, node, PAYLOAD, any_value, 0), BufferType([1], i32), "held")
     reader.block.add_op(CallExternOp("TVMFFIObjectDecRef", [held.value], i32))
     reader.block = outer
     reader.block.add_op(op)
-
-
-def _is_object(reader: TirExpressionReader, node: ast.AST, kind: Scalar) -> Scalar:
-    found = reader.apply(node, "GE", kind, int(Kind.FIRST_OBJECT))
-    assert isinstance(found, Scalar)  # of scalars
-    return found
 
 
 # Lowered calls
@@ -305,13 +301,8 @@ def call_lowered(reader: TirExpressionReader, node: ast.Call) -> object:
         return result_of(reader, node, struct_at(reader, node, KIND, values, end), dtype)
     begin, end = reader.integer(rest[2]), reader.integer(rest[3])
     kinds = memory_at(reader, node, to_address(reader, rest[1], second), BufferType([end + 1], i32), "kinds")
-    return result_of(reader, node, _call_with_values(reader, node, name, values, kinds, begin, end), dtype)
-
-
-def _call_with_values(
-    reader: TirExpressionReader, node: ast.AST, name: str, values: Scalar, kinds: Buffer, begin: int, end: int
-) -> Scalar:
-    """A call with payloads and kinds in arrays of their own: the same payloads in `TVMFFIAny`s, and the result back."""
+    # A call with payloads and kinds in arrays of their own: the same payloads in `TVMFFIAny`s, and
+    # the result back.
     count = end - begin
     stack = to_address(reader, node, on_stack(reader, node, "tvm_ffi_any", ANY_BYTES * (count + 1)))
     for index in range(count):
@@ -326,7 +317,7 @@ def _call_with_values(
     back = {kind: old for old, kind in reversed([*TO_KIND.items()])}
     new = get_field(reader, node, KIND, any_value, 0)
     reader.store(node, element(kinds, end), _mapped(reader, node, new, back, OldKind.OBJECT))
-    return any_value
+    return result_of(reader, node, any_value, dtype)
 
 
 def _mapped(

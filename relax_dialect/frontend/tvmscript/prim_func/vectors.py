@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 
 from relax_dialect.frontend.tvmscript.prim_func.buffers import (
     ADDRESS,
@@ -112,21 +112,18 @@ class _Widener:
         """The function of all lanes at once."""
         (result,) = self._reader.emit(self._node, lambda: ScalarEmitter(self._block, self._names).emit(scalar))
         for op in self._block.ops:
-            self._widen(op)
+            operands = [self._values.get(operand, operand) for operand in op.operands]
+            if any(lanes_of(operand.type) for operand in operands):
+                if isinstance(op, _SCALARS_ONLY) or op.regions:
+                    self._reader.fail(self._node, "this is not computed of vectors; write a loop, T.vectorized(lanes)")
+                # a condition may be one for all lanes
+                whole = isinstance(op, arith.SelectOp) and lanes_of(operands[0].type) is None
+                widened = [*operands[:whole], *map(self._widened, operands[whole:])]
+                made = by_lane(op, widened, self._lanes)
+            else:
+                made = op.clone(self._values)
+            self._values[op.results[0]] = self._reader.insert(made)
         return Vector(self._widened(self._values.get(result, result)), scalar.dtype)
-
-    def _widen(self, op: Operation) -> None:
-        operands = [self._values.get(operand, operand) for operand in op.operands]
-        if any(lanes_of(operand.type) for operand in operands):
-            if isinstance(op, _SCALARS_ONLY) or op.regions:
-                self._reader.fail(self._node, "this is not computed of vectors; write a loop, T.vectorized(lanes)")
-            # a condition may be one for all lanes
-            whole = isinstance(op, arith.SelectOp) and lanes_of(operands[0].type) is None
-            widened = [*operands[:whole], *map(self._widened, operands[whole:])]
-            made = by_lane(op, widened, self._lanes)
-        else:
-            made = op.clone(self._values)
-        self._values[op.results[0]] = self._reader.insert(made)
 
     def _widened(self, value: SSAValue) -> SSAValue:
         if lanes_of(value.type) is not None:

@@ -64,17 +64,13 @@ def _definition(reader: ExpressionReader, node: ast.expr) -> PlainFunction:
         found = reader.program.plain.get(node.id)
     if found is None:
         reader.fail(node, "expected a lambda, a function of the text, or topi.<name>; nothing else can be read here")
-    return PlainFunction(found, reader.source, _visible(reader))
-
-
-def _visible(reader: ExpressionReader) -> Scope:
-    """What the function can see: numbers, dimensions, and other functions without a decorator."""
+    # What the function can see: numbers, dimensions, and other functions without a decorator.
     known = {name: reader.scope.find(name) for name in reader.scope.names()}
     kinds = bool | int | float | str | PythonFunction
     scope = Scope({name: value for name, value in known.items() if isinstance(value, kinds)})
     for name, each in reader.program.plain.items():
         scope.bind(name, PlainFunction(each, reader.source, scope))
-    return scope
+    return PlainFunction(found, reader.source, scope)
 
 
 class TensorExpressionReader(TirCallReader):

@@ -210,7 +210,35 @@ class StatementReader(BindingReader):
         block = self.builder.frame.block
         last = block.last_op
         with self.builder.at(self._location(node)), self.program.findings.collected(self.scope, node):
-            self._statement(node, whole)
+            match node:
+                case ast.Assign():
+                    self._assign(node)
+                case ast.AnnAssign():
+                    self._annotated(node)
+                case ast.AugAssign(target=ast.Name() as target):
+                    operation = ast.copy_location(ast.BinOp(target, node.op, node.value), node)
+                    self._bind(target, self.binary(operation, self.name(target), self.value(node.value)))
+                case ast.Expr():
+                    self._effect(node.value)
+                case ast.With():
+                    self._dataflow(node, whole)
+                case ast.If():
+                    self._branch(node, whole)
+                case ast.FunctionDef():
+                    around = self.in_dataflow, self.pure_subject
+                    options = self._nested_options(node)
+                    pure = options.get("pure", not impure_calls(self.aliases, node, self.program.kernel_names()))
+                    self.in_dataflow, self.pure_subject = False, "'relax.closure' op" if pure else None
+                    try:
+                        value = self._closure(node, pure)
+                    finally:
+                        self.in_dataflow, self.pure_subject = around
+                    self._label(value.value, node.name)
+                    self.scope.bind(node.name, value)
+                case ast.Pass():
+                    pass
+                case _:
+                    self._refuse(node)
         op = block.first_op if last is None else last.next_op
         while op is not None:
             if (message := self._violation(op)) is not None:
@@ -235,28 +263,6 @@ class StatementReader(BindingReader):
         if statement.value is None:
             return self.expr(statement, None)
         return self.read(statement.value)
-
-    def _statement(self, node: ast.stmt, whole: Sequence[ast.stmt]) -> None:
-        match node:
-            case ast.Assign():
-                self._assign(node)
-            case ast.AnnAssign():
-                self._annotated(node)
-            case ast.AugAssign(target=ast.Name() as target):
-                operation = ast.copy_location(ast.BinOp(target, node.op, node.value), node)
-                self._bind(target, self.binary(operation, self.name(target), self.value(node.value)))
-            case ast.Expr():
-                self._effect(node.value)
-            case ast.With():
-                self._dataflow(node, whole)
-            case ast.If():
-                self._branch(node, whole)
-            case ast.FunctionDef():
-                self._nested(node)
-            case ast.Pass():
-                pass
-            case _:
-                self._refuse(node)
 
     def _refuse(self, node: ast.stmt) -> NoReturn:
         reason = REFUSED_STATEMENTS.get(type(node), "expected a binding, R.dataflow, if, a nested function or return")
@@ -398,18 +404,6 @@ class StatementReader(BindingReader):
 
     # Nested functions
 
-    def _nested(self, node: ast.FunctionDef) -> None:
-        around = self.in_dataflow, self.pure_subject
-        options = self._nested_options(node)
-        pure = options.get("pure", not impure_calls(self.aliases, node, self.program.kernel_names()))
-        self.in_dataflow, self.pure_subject = False, "'relax.closure' op" if pure else None
-        try:
-            value = self._closure(node, pure)
-        finally:
-            self.in_dataflow, self.pure_subject = around
-        self._label(value.value, node.name)
-        self.scope.bind(node.name, value)
-
     def _closure(self, node: ast.FunctionDef, pure: bool) -> Expr:
         itself = node.name if node.name in name_counts(node.body) else None
         with self.scope.inner():
@@ -533,26 +527,23 @@ class RelaxFunctionReader:
             return
         self._state = "open"
         try:
-            self._build_body()
+            node, reader, signature = self._node, self._reader, self._signature
+            reader.pure_subject = f"'relax.func' op @{node.name}" if self._pure and not signature.force_pure else None
+            with reader.errors_at(node):
+                scope = self._builder.function(
+                    node.name,
+                    signature.params,
+                    ret=signature.ret,
+                    attrs=signature.attributes,
+                    private=self._private,
+                    pure=self._pure,
+                    force_pure=signature.force_pure,
+                    bounds=signature.bounds,
+                )
+                filename, line, column = reader.source.location(node)
+                with self._builder.at(f"{filename}:{line}:{column}"), scope as function:
+                    reader.finish(node, list(signature.params), function.params, signature.ret)
         except TVMScriptError:
             self._state = "failed"
             raise
         self._state = "done"
-
-    def _build_body(self) -> None:
-        node, reader, signature = self._node, self._reader, self._signature
-        reader.pure_subject = f"'relax.func' op @{node.name}" if self._pure and not signature.force_pure else None
-        with reader.errors_at(node):
-            scope = self._builder.function(
-                node.name,
-                signature.params,
-                ret=signature.ret,
-                attrs=signature.attributes,
-                private=self._private,
-                pure=self._pure,
-                force_pure=signature.force_pure,
-                bounds=signature.bounds,
-            )
-            filename, line, column = reader.source.location(node)
-            with self._builder.at(f"{filename}:{line}:{column}"), scope as function:
-                reader.finish(node, list(signature.params), function.params, signature.ret)

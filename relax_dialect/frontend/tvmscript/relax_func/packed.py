@@ -312,8 +312,11 @@ def _call_packed(reader: ExpressionReader, node: ast.Call) -> object:
 
 
 def _packed(reader: ExpressionReader, node: ast.Call, what: str) -> object:
+    # A call of a packed function without its attributes, which no function gets: TVM too drops them.
+    known = {*_TYPES, *_TYPES.values(), "func", "py_func_name", "inplace_indices"}
+    keywords = [each for each in node.keywords if each.arg is None or each.arg in known]
     given = reader.arguments(
-        _without_attributes(node),
+        ast.copy_location(ast.Call(node.func, node.args, keywords), node),
         what,
         "func *args ty_args inplace_indices",
         _TYPES | {"py_func_name": "func"},
@@ -324,13 +327,6 @@ def _packed(reader: ExpressionReader, node: ast.Call, what: str) -> object:
     if isinstance(callee, str):
         return reader.emit(node, lambda: reader.builder.call_packed(callee, *arguments, out=info))
     return _refined(reader, node, reader.emit(node, lambda: callee(*arguments)), info)
-
-
-def _without_attributes(node: ast.Call) -> ast.Call:
-    """A call of a packed function without its attributes, which no function gets: TVM too drops them."""
-    known = {*_TYPES, *_TYPES.values(), "func", "py_func_name", "inplace_indices"}
-    keywords = [each for each in node.keywords if each.arg is None or each.arg in known]
-    return ast.copy_location(ast.Call(node.func, node.args, keywords), node)
 
 
 def _pure_packed(reader: ExpressionReader, node: ast.Call) -> object:

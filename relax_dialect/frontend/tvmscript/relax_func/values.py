@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from xdsl.dialects.builtin import IntegerType, Signedness, i32, i64
 from xdsl.ir import Attribute
@@ -294,24 +294,19 @@ def _reshape(reader: ExpressionReader, node: ast.Call) -> object:
     value = reader.value(shape_node)
     items, known = items_of(value), x.type.known_dims if isinstance(x.type, TensorType) else None
     if items is not None and known is not None:
-        value = _filled_in(reader, shape_node, items, known)
+        # A new shape of a tensor with the lengths that 0 and -1 stand for.
+        kept = [
+            known[at] if isinstance(each, int) and each == 0 and at < len(known) else each
+            for at, each in enumerate(items)
+        ]
+        open_slots = [at for at, each in enumerate(kept) if isinstance(each, int) and each == -1]
+        if len(open_slots) == 1:
+            (index,) = open_slots
+            rest = product(reader.to_dim(shape_node, each) for at, each in enumerate(kept) if at != index)
+            kept[index] = reader.emit(shape_node, lambda: product(known) // rest)
+        value = tuple(kept)
     shape = reader.shape(shape_node, value)
     return reader.emit(node, lambda: relax_op("reshape")(x, shape))
-
-
-def _filled_in(
-    reader: ExpressionReader, node: ast.expr, items: Sequence[object], known: Sequence[Dim]
-) -> tuple[object, ...]:
-    """A new shape of a tensor with the lengths that 0 and -1 stand for."""
-    kept = [
-        known[at] if isinstance(each, int) and each == 0 and at < len(known) else each for at, each in enumerate(items)
-    ]
-    open_slots = [at for at, each in enumerate(kept) if isinstance(each, int) and each == -1]
-    if len(open_slots) == 1:
-        (index,) = open_slots
-        rest = product(reader.to_dim(node, each) for at, each in enumerate(kept) if at != index)
-        kept[index] = reader.emit(node, lambda: product(known) // rest)
-    return tuple(kept)
 
 
 # Devices
