@@ -19,6 +19,7 @@ import math
 import os
 import tempfile
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -144,10 +145,16 @@ class CodeCache:
                 save(path)
                 self._make_room(directory, _stat(path)[1])
 
+        def work_later() -> None:
+            try:
+                work()
+            except Exception:  # nobody looks at what the thread raises
+                traceback.print_exc()
+
         with self._can_fail():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if later:
-                _LATE.start(path, work)
+                _LATE.start(path, work_later)
             else:
                 work()
 

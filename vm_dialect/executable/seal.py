@@ -65,8 +65,11 @@ def _digests(pieces: Sequence[Sequence[memoryview]]) -> Iterable[bytes]:
     """The digest of each piece, on several threads where that is profitable."""
     if len(pieces) < 2:
         return map(_digest, pieces)
-    with ThreadPoolExecutor(min(_MOST_THREADS, len(pieces))) as threads:
-        return list(threads.map(_digest, pieces))
+    try:
+        with ThreadPoolExecutor(min(_MOST_THREADS, len(pieces))) as threads:
+            return list(threads.map(_digest, pieces))
+    except RuntimeError:  # no thread starts while the interpreter shuts down, when caches still write executables
+        return map(_digest, pieces)
 
 
 def _digest(parts: Sequence[memoryview]) -> bytes:

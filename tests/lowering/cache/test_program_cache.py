@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -384,6 +386,28 @@ def test_a_large_executable_is_written_by_a_thread(
     x = RNG.standard_normal((3, 2), np.float32)
     results = [np.from_dlpack(VirtualMachine(each)["main"](tvm_ffi.from_dlpack(x))) for each in (first, second)]
     np.testing.assert_array_equal(*results)
+
+
+LARGE = """
+import numpy as np
+from lowering import build
+from lowering.cache import program_cache
+from relax_dialect.builder import BlockBuilder
+
+program_cache.LARGE_BYTES = 0
+bb = BlockBuilder()
+with bb.function("main", {"x": (4, 2048)}) as (x,):
+    bb.emit_func_output(x @ bb.const(np.ones((2048, 2100), np.float32)))
+build(bb.get())
+"""
+
+
+def test_the_end_of_the_process_waits_for_the_thread(tmp_path: Path):
+    """Packed weights of more than one piece: a seal is made of digests of pieces, and no thread starts at the end."""
+    environment = {**os.environ, "RELAX_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", LARGE], env=environment, capture_output=True, text=True, check=True)
+    assert not done.stderr
+    assert max(path.stat().st_size for path in tmp_path.rglob("*")) > 2048 * 2100 * 4
 
 
 def _build_in_a_fork(directory: Path) -> None:
