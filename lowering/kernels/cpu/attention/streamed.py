@@ -18,7 +18,7 @@ from lowering.kernels.cpu.attention.pattern import COLUMN, AffineForm, Attention
 from lowering.kernels.cpu.emit.body import Explicit, Lanes
 from lowering.kernels.cpu.emit.kernel import Kernel, shared_units
 from lowering.kernels.cpu.gemm.cost_model import SKINNY_MAX_M, TASK_MACS, Tiling
-from lowering.kernels.cpu.gemm.dot import DotGemm, can_dot_pages
+from lowering.kernels.cpu.gemm.dot import DotGemm, PrefetchRow, can_dot_pages
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.cpu.gemm.packing import ColumnPanel, RowPanels
 from lowering.kernels.cpu.gemm.panels import PackedColumns
@@ -381,8 +381,12 @@ class _PackedPanels(Panels):
         return tile
 
 
-GROUPS = (4, 1)
+GROUPS = (4, 3, 2, 1)
 """Rows that share a vector of values in registers; four of them keep the multipliers busy."""
+PREFETCHED = 32
+"""How many positions ahead keys and values are prefetched where their addresses are looked up, which processors do not
+foresee.
+"""
 
 
 class StreamedAttention(AttentionCode):
@@ -413,7 +417,7 @@ class StreamedAttention(AttentionCode):
             with code.loop(upper, "batch", lower=lower) as batch:
                 rows = Rows(scores, numbers, batch, code.index(0), code.dim(self.m))
                 mine, theirs = self.all_coords(batch, None)
-                product = DotGemm(self.scores)
+                product = _Dots(self.scores)
                 product.epilogue = _IntoScores(self, rows)
                 product.emit(mine)
                 with code.loop(rows.count, "row") as row:
@@ -447,6 +451,9 @@ class StreamedAttention(AttentionCode):
             def emit(masked: bool) -> None:
                 def vector(r: SSAValue, v: int) -> SSAValue:
                     here = {**coords, attention.reduced: r, attention.column: starts[v]}
+                    if not attention.columns.is_linear:
+                        later = code.minimum(code.add(r, PREFETCHED), code.sub(code.dim(self.n), 1))
+                        product.prefetch(attention.columns, {**here, attention.reduced: later}, 2)
                     return product.vector(attention.columns, here, attention.column, counts[v] if masked else None)
 
                 emit_tile(grid(product), ends, mr, element, vector, tile, is_long=True)
@@ -454,6 +461,23 @@ class StreamedAttention(AttentionCode):
             product.masked(counts[0], tiles.nr, emit)
             for i, row in enumerate(rows_of_tile):
                 self.put_totals(rows, row, self.vectors(tile, code.index(i), tiles.vectors), left)
+
+
+class _Dots(DotGemm):
+    """Dot products with keys, which are prefetched where their addresses are looked up."""
+
+    @override
+    def prefetcher(self, coords: Coords, start: SSAValue) -> PrefetchRow | None:
+        gemm, contraction, code = self.gemm, self.gemm.contraction, self.code
+        if contraction.columns.is_linear:
+            return super().prefetcher(coords, start)
+        last = code.sub(code.dim(gemm.n), 1)
+
+        def prefetch(number: SSAValue, r: SSAValue) -> None:
+            later = code.minimum(code.add(code.add(start, number), PREFETCHED), last)
+            gemm.prefetch(contraction.columns, {**coords, contraction.column: later, contraction.reduced: r}, 2)
+
+        return prefetch
 
 
 class _IntoScores(EpilogueEmitter):
