@@ -54,7 +54,7 @@ ONNX: Mapping[str, str] = {
     "contrib.windows": """
         com.microsoft.ConvTransposeWithDynamicPads com.microsoft.CropAndResize com.microsoft.UnfoldTensor
     """,
-    "control_flow": "If Loop Scan",
+    "control_flow": "If Loop",
     "convolution": "Conv ConvTranspose",
     "creation": """
         Bernoulli Constant ConstantOfShape EyeLike Multinomial OneHot RandomNormal RandomNormalLike RandomUniform
@@ -100,6 +100,7 @@ ONNX: Mapping[str, str] = {
         CumProd CumSum ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd
         ReduceSum ReduceSumSquare
     """,
+    "scan": "Scan",
     "search": "ArgMax ArgMin NonZero TopK Unique",
     "sequence": """
         ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty
