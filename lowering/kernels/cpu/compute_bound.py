@@ -128,7 +128,7 @@ class _Emitter:
                 WinogradConvolution(kernel, item, with_tiles(item.contraction, kernel.target)[1]).emit()
                 explained.append("Winograd since transforms are around products of the same points")
             elif isinstance(item, Attention):
-                from lowering.kernels.cpu.attention.streamed import emit_attention
+                from lowering.kernels.cpu.attention.tiles import emit_attention
 
                 emit_attention(kernel, item)
                 explained.append("attention since a GEMM takes the rows of another one after reductions along them")
