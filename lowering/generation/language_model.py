@@ -24,7 +24,7 @@ from lowering.generation.tokenizer import Tokenizer, tokenizer_of, tokenizer_of_
 from lowering.pass_context import PassContext
 from relax_dialect.frontend import huggingface
 from relax_dialect.frontend.gguf import GGUFFile, read_file
-from relax_dialect.frontend.gguf.models import config_of
+from relax_dialect.frontend.gguf.architectures import config_of
 from relax_dialect.nn.config import CACHE_FORMATS, CacheFormat, DecoderConfig
 from tir_dialect.target import ACTIVATION_BITS, Target
 from vm_dialect import VirtualMachine
