@@ -150,7 +150,9 @@ def softmax(node: Node) -> Result:
 
 @converts("aten.log_softmax.int", "aten._log_softmax.default")
 def log_softmax(node: Node) -> Result:
-    """The logarithm of softmax along one axis."""
+    """The logarithm of softmax along one axis; a tensor of rank 0 is a row of one element."""
+    if node.rank() == 0:
+        return op.reshape(op.nn.log_softmax(op.reshape(_float(node), [1]), 0), [])
     return op.nn.log_softmax(_float(node), node.axis())
 
 
