@@ -32,6 +32,12 @@ ONNX: Mapping[str, str] = {
         com.microsoft.QuantizeLinear com.microsoft.QuickGelu com.microsoft.Range com.microsoft.ScaledSiLU
         com.microsoft.TransposeMatMul com.microsoft.Trilu com.microsoft.Unique
     """,
+    "contrib.layers": """
+        com.microsoft.BiasDropout com.microsoft.BiasSoftmax com.microsoft.EngramGate com.microsoft.GatedDeltaNet
+        com.microsoft.GemmaRotaryEmbedding com.microsoft.GroupNorm com.microsoft.HyperConnectionPostMix
+        com.microsoft.HyperConnectionPreMix com.microsoft.IsAllFinite com.microsoft.SampleOp
+        com.microsoft.SkipGroupNorm com.microsoft.TorchEmbedding
+    """,
     "contrib.normalization": """
         SimplifiedLayerNormalization com.microsoft.BranchwiseRMSNorm com.microsoft.EmbedLayerNormalization
         com.microsoft.GatedRMSNorm com.microsoft.QEmbedLayerNormalization com.microsoft.RelativePositionBias

@@ -47,6 +47,8 @@ def leaky_relu(node: Node) -> Result:
 def prelu(node: Node) -> Result:
     """`x` if positive, else `slope * x`, with one slope for all or for each channel."""
     x, slope = node.tensor("self"), node.tensor("weight")
+    if node.rank() == 0:
+        slope = op.reshape(slope, [])
     if node.rank("weight") == 1 and node.rank() > 1:
         slope = op.expand_dims(slope, list(range(1, node.rank() - 1))) if node.rank() > 2 else slope
     return op.where(op.greater(x, node.like(0, x)), x, op.multiply(x, slope))
