@@ -42,12 +42,12 @@ ROOM = 2048 + 2 * STEPS
 """Tokens of the longest text."""
 
 
-def _ours(path: Path) -> Prepare:
+def _ours(path: Path, activation_bits: int | None = None) -> Prepare:
     from lowering.generation.cache import CachedSequence
     from lowering.generation.language_model import LanguageModel
     from lowering.generation.scheduler import CHUNK
 
-    model = LanguageModel.load(path, sequences=8)
+    model = LanguageModel.load(path, sequences=8, activation_bits=activation_bits)
     sequences = [model.cache.add_sequence() for _ in range(8)]
     decoding = model.decoding
 
@@ -160,8 +160,13 @@ def _openvino(path: Path) -> Prepare:
     return prepare
 
 
-SYSTEMS: dict[str, Callable[[Path], Prepare]] = {"ours": _ours, "llama.cpp": _llama, "OpenVINO GenAI": _openvino}
-NEEDED = {"ours": "lowering", "llama.cpp": "llama_cpp", "OpenVINO GenAI": "openvino_genai"}
+SYSTEMS: dict[str, Callable[[Path], Prepare]] = {
+    "ours": _ours,
+    "ours, 8 bits": partial(_ours, activation_bits=8),
+    "llama.cpp": _llama,
+    "OpenVINO GenAI": _openvino,
+}
+NEEDED = {"ours": "lowering", "ours, 8 bits": "lowering", "llama.cpp": "llama_cpp", "OpenVINO GenAI": "openvino_genai"}
 
 
 def _prompt(size: int) -> list[int]:

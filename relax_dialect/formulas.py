@@ -56,6 +56,8 @@ class Axis:
                 return te.select(self.count > 1, (at + 0.5) / self.scale - 0.5, 0.0)
             case "half_pixel_symmetric":
                 return size / 2 * (1 - self.count / self.total) + (at + 0.5) / self.scale - 0.5
+            case "tf_half_pixel_for_nn":
+                return (at + 0.5) / self.scale
             case "tf_crop_and_resize":
                 spread = start * (size - 1) + at * (end - start) * (size - 1) / steps
                 return te.select(self.count > 1, spread, 0.5 * (start + end) * (size - 1))

@@ -17,22 +17,76 @@ if TYPE_CHECKING:
 CLASSES = 1000
 
 
-class _Layers:
+class Layers:
     """Convolutions with random weights; remembers how many channels a value has."""
 
     def __init__(self) -> None:
         self.g = Graph()
         self.rng = np.random.default_rng(3)
 
-    def convolution(self, x: str, inputs: int, outputs: int, size: int, stride: int = 1, groups: int = 1) -> str:
+    def convolution(
+        self,
+        x: str,
+        inputs: int,
+        outputs: int,
+        size: int | tuple[int, int],
+        stride: int = 1,
+        groups: int = 1,
+        *,
+        padded: bool = True,
+    ) -> str:
         """A convolution that keeps the image's size, but for the stride, and batch normalisation."""
-        g, fan = self.g, inputs // groups * size * size
-        w = self.rng.standard_normal((outputs, inputs // groups, size, size), dtype=np.float32) * math.sqrt(2 / fan)
-        pads = [size // 2] * 4
-        x = g.op("Conv", x, g.weight(w), kernel_shape=[size] * 2, strides=[stride] * 2, pads=pads, group=groups)
-        gamma, var = (self.rng.uniform(0.5, 1.5, outputs).astype(np.float32) for _ in range(2))
-        beta, mean = (self.rng.standard_normal(outputs, dtype=np.float32) / 8 for _ in range(2))
-        return g.op("BatchNormalization", x, *(g.weight(each) for each in (gamma, beta, mean, var)), epsilon=1e-5)
+        return self.norm(self._bare(x, inputs, outputs, size, stride, groups, padded), outputs)
+
+    def biased(
+        self, x: str, inputs: int, outputs: int, size: int | tuple[int, int], stride: int = 1, groups: int = 1
+    ) -> str:
+        """A convolution that keeps the image's size, but for the stride, with a bias."""
+        bias = self.g.weight(self.rng.standard_normal(outputs, dtype=np.float32) / 8)
+        return self._bare(x, inputs, outputs, size, stride, groups, True, bias)
+
+    def _bare(
+        self,
+        x: str,
+        inputs: int,
+        outputs: int,
+        size: int | tuple[int, int],
+        stride: int,
+        groups: int,
+        padded: bool,
+        *bias: str,
+    ) -> str:
+        window = [size] * 2 if isinstance(size, int) else [*size]
+        shape = (outputs, inputs // groups, *window)
+        w = self.rng.standard_normal(shape, dtype=np.float32) * math.sqrt(2 / math.prod(shape[1:]))
+        pads = [side // 2 for side in window] * 2 if padded else [0] * 4
+        how = {"kernel_shape": window, "strides": [stride] * 2, "pads": pads, "group": groups}
+        return self.g.op("Conv", x, self.g.weight(w), *bias, **how)
+
+    def norm(self, x: str, channels: int) -> str:
+        """Batch normalisation."""
+        gamma, var = (self.rng.uniform(0.5, 1.5, channels).astype(np.float32) for _ in range(2))
+        beta, mean = (self.rng.standard_normal(channels, dtype=np.float32) / 8 for _ in range(2))
+        values = (self.g.weight(each) for each in (gamma, beta, mean, var))
+        return self.g.op("BatchNormalization", x, *values, epsilon=1e-5)
+
+    def layer_norm(self, x: str, features: int) -> str:
+        """Normalisation over the last axis."""
+        gamma = self.rng.uniform(0.5, 1.5, features).astype(np.float32)
+        beta = self.rng.standard_normal(features, dtype=np.float32) / 8
+        return self.g.op("LayerNormalization", x, self.g.weight(gamma), self.g.weight(beta), axis=-1, epsilon=1e-5)
+
+    def linear(self, x: str, inputs: int, outputs: int) -> str:
+        """A product with weights over the last axis, and a bias."""
+        w = self.rng.standard_normal((inputs, outputs), dtype=np.float32) / math.sqrt(inputs)
+        bias = self.rng.standard_normal(outputs, dtype=np.float32) / 8
+        return self.g.op("Add", self.g.op("MatMul", x, self.g.weight(w)), self.g.weight(bias))
+
+    def gelu(self, x: str) -> str:
+        """The exact GELU, as exporters write it."""
+        g = self.g
+        erf = g.op("Erf", g.op("Div", x, g.scalar(math.sqrt(2))))
+        return g.op("Mul", g.op("Mul", x, g.op("Add", erf, g.scalar(1))), g.scalar(0.5))
 
     def classifier(self, x: str, channels: int) -> ModelProto:
         """Mean over the image, and a linear layer."""
@@ -45,7 +99,7 @@ class _Layers:
 
 def resnet50() -> ModelProto:
     """ResNet-50 on (n, 3, 224, 224), the stride in the 3x3 convolution."""
-    layers = _Layers()
+    layers = Layers()
     g = layers.g
     x = g.op("Relu", layers.convolution(g.input("x", ("n", 3, 224, 224)), 3, 64, 7, 2))
     x = g.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
@@ -68,7 +122,7 @@ MOBILENET = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96,
 
 def mobilenet_v2() -> ModelProto:
     """MobileNet-v2 on (n, 3, 224, 224)."""
-    layers = _Layers()
+    layers = Layers()
     g = layers.g
 
     def relu6(x: str) -> str:
@@ -95,7 +149,7 @@ EFFICIENTNET = (
 
 def efficientnet_b0() -> ModelProto:
     """EfficientNet-B0 on (n, 3, 224, 224)."""
-    layers = _Layers()
+    layers = Layers()
     g = layers.g
 
     def swish(x: str) -> str:
@@ -129,7 +183,7 @@ VGG = ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4))
 
 def vgg19() -> ModelProto:
     """VGG-19 on (n, 3, 224, 224), with a mean and one linear layer at the end."""
-    layers = _Layers()
+    layers = Layers()
     g = layers.g
     x, channels = g.input("x", ("n", 3, 224, 224)), 3
     for width, count in VGG:
@@ -145,7 +199,7 @@ UNET = (32, 64, 128, 256)
 
 def unet() -> ModelProto:
     """A U-Net on (n, 3, h, w), whose sides are multiples of 8."""
-    layers = _Layers()
+    layers = Layers()
     g = layers.g
 
     def pair(x: str, inputs: int, outputs: int) -> str:

@@ -21,10 +21,12 @@ from lowering.generation.cache import PagedKVCache
 from lowering.generation.sampling import Draft, Mask, PromptLookup, Sampling, Speculation
 from lowering.generation.scheduler import CHUNK, Decoding, Request, Scheduler
 from lowering.generation.tokenizer import Tokenizer, tokenizer_of, tokenizer_of_folder
+from lowering.pass_context import PassContext
 from relax_dialect.frontend import huggingface
 from relax_dialect.frontend.gguf import GGUFFile, read_file
-from relax_dialect.frontend.gguf.models import config_of
+from relax_dialect.frontend.gguf.architectures import config_of
 from relax_dialect.nn.config import CACHE_FORMATS, CacheFormat, DecoderConfig
+from tir_dialect.target import ACTIVATION_BITS, Target
 from vm_dialect import VirtualMachine
 from vm_dialect.executable import Executable
 
@@ -100,6 +102,7 @@ class LanguageModel:
         sequences: int = 1,
         cache_format: CacheFormat = "f32",
         weight_format: str | None = None,
+        activation_bits: int | None = None,
         cache: bool = True,
     ) -> LanguageModel:
         """Compiles the model of a GGUF file or of a folder of Hugging Face, with room for `context` tokens.
@@ -107,21 +110,24 @@ class LanguageModel:
         The weights of a GGUF file stay in it. At most so many `sequences` are written at once, others wait.
         `cache_format` is that of keys and values. Matrices of a folder are packed into blocks of `weight_format`, such
         as `q8_0`, if there is one, unless they are already, but not those that route tokens to experts; the weights of
-        a GGUF file stay as they are. `GGUFImportError` or `HuggingFaceImportError` for what is damaged or
+        a GGUF file stay as they are. What is multiplied with packed weights is rounded to `activation_bits`: 8 and 16
+        are faster, 24 is as near as `f32`, 32 rounds nothing; 24 unless the processor has no integer dot products.
+        `GGUFImportError` or `HuggingFaceImportError` for what is damaged or
         not supported.
         """
         if sequences < 1:
             raise ValueError(f"expected at least one sequence, got {sequences}")
         if cache_format not in CACHE_FORMATS:
             raise ValueError(f"expected a cache of {', '.join(CACHE_FORMATS)}, got {cache_format!r}")
+        target = _target(activation_bits)
         if Path(path).is_dir():
-            config, tokenizer, executable = _of_folder(path, cache_format, weight_format, cache)
+            config, tokenizer, executable = _of_folder(path, cache_format, weight_format, target, cache)
         elif weight_format is not None:
             raise ValueError(f"{fspath(path)}: weights of files are not quantised, only those of folders")
         else:
             file = read_file(path)
             config, tokenizer = config_of(file), tokenizer_of(file, default_cache() if cache else NO_CACHE)
-            executable = partial(_executable, file, cache_format, cache)
+            executable = partial(_executable, file, cache_format, target, cache)
         room = _room(config, context)
         machine = VirtualMachine(executable(room))
         return LanguageModel(machine.__getitem__, config, tokenizer, room, sequences, cache_format)
@@ -316,10 +322,25 @@ def program_of(path: str | PathLike[str]) -> ModuleOp:
     return _module(read_file(path), "f32")
 
 
-def _executable(file: GGUFFile, cache_format: CacheFormat, cache: bool, context: int) -> Executable:
+def _target(activation_bits: int | None) -> Target | None:
+    """The machine that rounds to so many bits; `None` if nothing is said. `ValueError` for a number of bits that it
+    cannot.
+    """
+    if activation_bits is None:
+        return None
+    if activation_bits not in ACTIVATION_BITS[1:]:
+        known = ", ".join(map(str, ACTIVATION_BITS[1:]))
+        raise ValueError(f"expected activations of {known} bits, got {activation_bits!r}")
+    machine = PassContext.current().machine or Target.host()
+    return machine.with_settings({"activation_bits": activation_bits})
+
+
+def _executable(
+    file: GGUFFile, cache_format: CacheFormat, target: Target | None, cache: bool, context: int
+) -> Executable:
     assert file.mapped is not None  # as it was read
     options = f"decoder {cache_format}{' long' if config_of(file).is_long(context) else ''}"
-    return build_file(file.mapped, lambda: _module(file, cache_format, context), options, cache=cache)
+    return build_file(file.mapped, lambda: _module(file, cache_format, context), options, target=target, cache=cache)
 
 
 def _module(file: GGUFFile, cache_format: CacheFormat, context: int | None = None) -> ModuleOp:
@@ -331,7 +352,11 @@ def _module(file: GGUFFile, cache_format: CacheFormat, context: int | None = Non
 
 
 def _of_folder(
-    path: str | PathLike[str], cache_format: CacheFormat, weight_format: str | None, cache: bool
+    path: str | PathLike[str],
+    cache_format: CacheFormat,
+    weight_format: str | None,
+    target: Target | None,
+    cache: bool,
 ) -> tuple[DecoderConfig, Tokenizer, Callable[[int], Executable]]:
     """The model of a folder of Hugging Face, and what compiles it for texts of so many tokens."""
     from relax_dialect.frontend.huggingface.models import config_of
@@ -339,7 +364,7 @@ def _of_folder(
     folder = huggingface.read_folder(path)
 
     def executable(context: int) -> Executable:
-        return build(_program_of(folder, cache_format, weight_format, context).module(), cache=cache)
+        return build(_program_of(folder, cache_format, weight_format, context).module(), target=target, cache=cache)
 
     return config_of(folder), tokenizer_of_folder(folder), executable
 

@@ -55,6 +55,8 @@ def _source(op: Resize2dOp, axis: int, index: te.Expr, length: Dim, count: Dim) 
             return at * (size - 1) / steps if several else at * 0
         case "asymmetric":
             return at * size / positions
+        case "tf_half_pixel_for_nn":
+            return (at + 0.5) * size / positions
         case "tf_crop_and_resize":
             roi = (0.0, 0.0, 1.0, 1.0) if op.roi is None else tuple(op.roi.get_values())
             start, end = roi[axis], roi[axis + 2]

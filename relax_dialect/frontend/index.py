@@ -32,6 +32,12 @@ ONNX: Mapping[str, str] = {
         com.microsoft.QuantizeLinear com.microsoft.QuickGelu com.microsoft.Range com.microsoft.ScaledSiLU
         com.microsoft.TransposeMatMul com.microsoft.Trilu com.microsoft.Unique
     """,
+    "contrib.layers": """
+        com.microsoft.BiasDropout com.microsoft.BiasSoftmax com.microsoft.EngramGate com.microsoft.GatedDeltaNet
+        com.microsoft.GemmaRotaryEmbedding com.microsoft.GroupNorm com.microsoft.HyperConnectionPostMix
+        com.microsoft.HyperConnectionPreMix com.microsoft.IsAllFinite com.microsoft.SampleOp
+        com.microsoft.SkipGroupNorm com.microsoft.TorchEmbedding
+    """,
     "contrib.normalization": """
         SimplifiedLayerNormalization com.microsoft.BranchwiseRMSNorm com.microsoft.EmbedLayerNormalization
         com.microsoft.GatedRMSNorm com.microsoft.QEmbedLayerNormalization com.microsoft.RelativePositionBias
@@ -54,7 +60,7 @@ ONNX: Mapping[str, str] = {
     "contrib.windows": """
         com.microsoft.ConvTransposeWithDynamicPads com.microsoft.CropAndResize com.microsoft.UnfoldTensor
     """,
-    "control_flow": "If Loop Scan",
+    "control_flow": "If Loop",
     "convolution": "Conv ConvTranspose",
     "creation": """
         Bernoulli Constant ConstantOfShape EyeLike Multinomial OneHot RandomNormal RandomNormalLike RandomUniform
@@ -100,6 +106,7 @@ ONNX: Mapping[str, str] = {
         CumProd CumSum ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd
         ReduceSum ReduceSumSquare
     """,
+    "scan": "Scan",
     "search": "ArgMax ArgMin NonZero TopK Unique",
     "sequence": """
         ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty
@@ -124,6 +131,13 @@ TORCH: Mapping[str, str] = {
     "attention": """
         aten._scaled_dot_product_flash_attention_for_cpu.default aten.scaled_dot_product_attention.default
         torch.ops.higher_order.flex_attention
+    """,
+    "bessel": """
+        aten.erfinv.default aten.special_airy_ai.default aten.special_bessel_j0.default
+        aten.special_bessel_j1.default aten.special_bessel_y0.default aten.special_bessel_y1.default
+        aten.special_modified_bessel_k0.default aten.special_modified_bessel_k1.default aten.special_ndtri.default
+        aten.special_scaled_modified_bessel_k0.default aten.special_scaled_modified_bessel_k1.default
+        aten.special_spherical_bessel_j0.default
     """,
     "binary": """
         aten.__and__.Scalar aten.__and__.Tensor aten.__lshift__.Scalar aten.__lshift__.Tensor aten.__or__.Scalar
@@ -234,8 +248,8 @@ TORCH: Mapping[str, str] = {
         aten.movedim.intlist aten.numpy_T.default aten.pad.default aten.permute.default aten.permute_copy.default
         aten.reflection_pad1d.default aten.reflection_pad2d.default aten.reflection_pad3d.default
         aten.replication_pad1d.default aten.replication_pad2d.default aten.replication_pad3d.default
-        aten.reshape.default aten.reshape_as.default aten.roll.default aten.squeeze.default aten.squeeze.dim
-        aten.squeeze.dims aten.squeeze_copy.default aten.squeeze_copy.dim aten.squeeze_copy.dims
+        aten.reshape.default aten.reshape_as.default aten.resize.default aten.roll.default aten.squeeze.default
+        aten.squeeze.dim aten.squeeze.dims aten.squeeze_copy.default aten.squeeze_copy.dim aten.squeeze_copy.dims
         aten.swapaxes.default aten.swapdims.default aten.t.default aten.t_copy.default aten.transpose.int
         aten.transpose_copy.int aten.unflatten.int aten.unsqueeze.default aten.unsqueeze_copy.default
         aten.view.default aten.view_as.default aten.view_copy.default
@@ -246,6 +260,26 @@ TORCH: Mapping[str, str] = {
         aten.channel_shuffle.default aten.embedding.default aten.group_norm.default aten.instance_norm.default
         aten.layer_norm.default aten.native_group_norm.default aten.native_layer_norm.default
         aten.pixel_shuffle.default aten.pixel_unshuffle.default aten.rms_norm.default
+    """,
+    "orthogonal": """
+        aten.special_chebyshev_polynomial_t.default aten.special_chebyshev_polynomial_t.n_scalar
+        aten.special_chebyshev_polynomial_t.x_scalar aten.special_chebyshev_polynomial_u.default
+        aten.special_chebyshev_polynomial_u.n_scalar aten.special_chebyshev_polynomial_u.x_scalar
+        aten.special_chebyshev_polynomial_v.default aten.special_chebyshev_polynomial_v.n_scalar
+        aten.special_chebyshev_polynomial_v.x_scalar aten.special_chebyshev_polynomial_w.default
+        aten.special_chebyshev_polynomial_w.n_scalar aten.special_chebyshev_polynomial_w.x_scalar
+        aten.special_hermite_polynomial_h.default aten.special_hermite_polynomial_h.n_scalar
+        aten.special_hermite_polynomial_h.x_scalar aten.special_hermite_polynomial_he.default
+        aten.special_hermite_polynomial_he.n_scalar aten.special_hermite_polynomial_he.x_scalar
+        aten.special_laguerre_polynomial_l.default aten.special_laguerre_polynomial_l.n_scalar
+        aten.special_laguerre_polynomial_l.x_scalar aten.special_legendre_polynomial_p.default
+        aten.special_legendre_polynomial_p.n_scalar aten.special_legendre_polynomial_p.x_scalar
+        aten.special_shifted_chebyshev_polynomial_t.default aten.special_shifted_chebyshev_polynomial_t.n_scalar
+        aten.special_shifted_chebyshev_polynomial_t.x_scalar aten.special_shifted_chebyshev_polynomial_u.default
+        aten.special_shifted_chebyshev_polynomial_u.n_scalar aten.special_shifted_chebyshev_polynomial_u.x_scalar
+        aten.special_shifted_chebyshev_polynomial_v.default aten.special_shifted_chebyshev_polynomial_v.n_scalar
+        aten.special_shifted_chebyshev_polynomial_v.x_scalar aten.special_shifted_chebyshev_polynomial_w.default
+        aten.special_shifted_chebyshev_polynomial_w.n_scalar aten.special_shifted_chebyshev_polynomial_w.x_scalar
     """,
     "pooling": """
         aten._adaptive_avg_pool2d.default aten._adaptive_avg_pool3d.default aten.adaptive_avg_pool1d.default
@@ -298,9 +332,9 @@ TORCH: Mapping[str, str] = {
         aten.sort.stable aten.topk.default
     """,
     "special": """
-        aten.digamma.default aten.erfinv.default aten.frexp.Tensor aten.gcd.default aten.i0.default
-        aten.igamma.default aten.igammac.default aten.lcm.default aten.lgamma.default aten.polygamma.default
-        aten.special_erfcx.default aten.special_i0e.default aten.special_i1.default aten.special_i1e.default
+        aten.digamma.default aten.frexp.Tensor aten.gcd.default aten.i0.default aten.igamma.default
+        aten.igammac.default aten.lcm.default aten.lgamma.default aten.polygamma.default aten.special_erfcx.default
+        aten.special_i0e.default aten.special_i1.default aten.special_i1e.default
         aten.special_modified_bessel_i0.default aten.special_modified_bessel_i1.default aten.special_zeta.default
         aten.special_zeta.other_scalar aten.special_zeta.self_scalar
     """,

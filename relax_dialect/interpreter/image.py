@@ -56,6 +56,8 @@ def source_positions(op: Resize2dOp, axis: int, length: int, count: int) -> Arra
             return positions * (length - 1) / (count - 1) if count > 1 else positions * 0
         case "asymmetric":
             return positions * length / count
+        case "tf_half_pixel_for_nn":
+            return (positions + 0.5) * length / count
         case "pytorch_half_pixel" if count == 1:
             return positions * 0
         case "tf_crop_and_resize":
@@ -153,6 +155,8 @@ def axis_positions(op: Resize1dOp, length: int, count: int) -> Array:
             return positions * (length - 1) / (total - 1) if count > 1 else positions * 0
         case "asymmetric":
             return positions / scale
+        case "tf_half_pixel_for_nn":
+            return (positions + 0.5) / scale
         case "pytorch_half_pixel" if count <= 1:
             return positions * 0
         case "half_pixel_symmetric":

@@ -26,6 +26,7 @@ COORDINATES = (
     "asymmetric",
     "pytorch_half_pixel",
     "half_pixel_symmetric",
+    "tf_half_pixel_for_nn",
     "tf_crop_and_resize",
 )
 ROUNDINGS = ("round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")

@@ -318,10 +318,11 @@ def checked(variant: Variant, mode: str, ours_is_done: Callable[[], object] = la
         raise AssertionError(refusal)
     if any(len(found) == len(answer) and all(map(same, found, answer)) for answer in known.values()):
         return "right"
-    raise AssertionError(f"WRONG: {_short(found)} for { {name: _short(answer) for name, answer in known.items()} }")
+    raise AssertionError(f"WRONG: {short(found)} for { {name: short(answer) for name, answer in known.items()} }")
 
 
-def _short(arrays: list[Array]) -> list[str]:
+def short(arrays: list[Array]) -> list[str]:
+    """Dtypes, shapes and first elements."""
     return [f"{each.dtype}{list(each.shape)} {each.ravel()[:6]}" for each in arrays]
 
 

@@ -18,6 +18,7 @@ COORDINATES = (
     "asymmetric",
     "pytorch_half_pixel",
     "half_pixel_symmetric",
+    "tf_half_pixel_for_nn",
     "tf_crop_and_resize",
 )
 ROUNDINGS = ("round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
@@ -33,7 +34,7 @@ def _body(method: str, coordinates: str, more: str = "") -> str:
 PROGRAMS = Programs(
     {
         **{
-            f"{method}_{how}": (PARAMS.format("f32"), _body(method, how, CROP if how.startswith("tf") else ""))
+            f"{method}_{how}": (PARAMS.format("f32"), _body(method, how, CROP if how.startswith("tf_crop") else ""))
             for method, how in product(METHODS, COORDINATES)
         },
         **{
@@ -60,6 +61,8 @@ def _place(how: str, at: int, length: int, count: int, axis: int) -> float:
             return at * (length - 1) / (count - 1) if count > 1 else 0
         case "asymmetric":
             return at * length / count
+        case "tf_half_pixel_for_nn":
+            return half + 0.5
         case "pytorch_half_pixel":
             return half if count > 1 else 0
         case "tf_crop_and_resize":
@@ -182,7 +185,7 @@ RESIZING_CROP = "roi = [-0.25, 0.9] extrapolation_value = 7.0"
 
 def _resizing_body(method: str, coordinates: str, more: str = "", length: str = "k", axis: int = 1) -> str:
     text = f'relax.image.resize1d %x axis = {axis} length = {length} method = "{method}"'
-    return f'{text} coordinates = "{coordinates}" {RESIZING_CROP if coordinates.startswith("tf") else ""} {more}'
+    return f'{text} coordinates = "{coordinates}" {RESIZING_CROP if coordinates.startswith("tf_crop") else ""} {more}'
 
 
 def _several_times(often: bool) -> dict[str, tuple[str, str]]:
@@ -234,6 +237,8 @@ def _resizing_place(how: str, at: int, length: int, count: int, scale: float | N
             return at * (length - 1) / (total - 1) if count > 1 else 0
         case "asymmetric":
             return at / factor
+        case "tf_half_pixel_for_nn":
+            return (at + 0.5) / factor
         case "half_pixel_symmetric":
             return length / 2 * (1 - count / total) + (at + 0.5) / factor - 0.5
         case "tf_crop_and_resize":

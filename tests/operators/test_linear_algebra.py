@@ -48,6 +48,37 @@ PROGRAMS = Programs(
 SIZES = ((0, 3, 2), (2, 0, 3), (3, 2, 0), (1, 1, 1), (5, 7, 3), (17, 33, 9))
 
 
+NOTHING = [(m, k, n) for m in (0, 3) for k in (0, 3) for n in (0, 16) if 0 in (m, k, n)]
+"""Sizes that are known while compiling."""
+
+STATIC = Programs(
+    {
+        **{
+            f"plain_{m}_{k}_{n}": (
+                f"%x: !relax.tensor<[{m}, {k}], f32>, %y: !relax.tensor<[{k}, {n}], f32>",
+                "relax.matmul %x, %y",
+            )
+            for m, k, n in NOTHING
+        },
+        **{
+            f"turned_{m}_{k}_{n}": (
+                f"%x: !relax.tensor<[{k}, {m}], f32>, %y: !relax.tensor<[{k}, {n}], f32>",
+                'relax.einsum %x, %y subscripts = "ki,kj->ij"',
+            )
+            for m, k, n in NOTHING
+        },
+    }
+)
+
+
+@pytest.mark.parametrize("size", NOTHING)
+def test_products_of_no_elements(size: tuple[int, int, int]):
+    m, k, n = size
+    x, y = random("f32", m, k, seed=1), random("f32", k, n, seed=2)
+    STATIC.check(f"plain_{m}_{k}_{n}", [x, y], np.zeros((m, n), np.float32))
+    STATIC.check(f"turned_{m}_{k}_{n}", [np.ascontiguousarray(x.T), y], np.zeros((m, n), np.float32))
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "f64", "i32", "i8"])
 def test_matmul(dtype: str, size: tuple[int, int, int]):

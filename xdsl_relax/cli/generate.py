@@ -32,6 +32,7 @@ def generate(args: argparse.Namespace) -> None:
             sequences=1 if args.serve is None else args.sequences,
             cache_format=args.cache_format,
             weight_format=args.weight_format,
+            activation_bits=args.activation_bits,
             cache=not args.no_cache,
         )
         if args.serve is not None:

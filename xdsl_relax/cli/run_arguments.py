@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from tir_dialect.target import ACTIVATION_BITS
 from xdsl_relax.cli.arguments import add_build_options, add_load_option
 from xdsl_relax.cli.parser import ToolParser
 from xdsl_relax.cli.programs import MODES
@@ -80,6 +81,13 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--weight-format", metavar="FORMAT", help="pack the matrices of a folder into blocks, such as q8_0 or q4_k"
+    )
+    group.add_argument(
+        "--activation-bits",
+        type=int,
+        choices=ACTIVATION_BITS[1:],
+        help="round what is multiplied with packed weights: 8 and 16 are faster, 24 is as near as f32 (the default "
+        "where the processor has integer dot products), 32 rounds nothing",
     )
     group.add_argument(
         "--temperature", type=float, default=0.0, metavar="T", help="draw by probability (default: 0, the likeliest)"

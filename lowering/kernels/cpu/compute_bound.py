@@ -21,7 +21,7 @@ from lowering.kernels.cpu.conv.depthwise_bytes import ByteDepthwiseConvolution, 
 from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convolution
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel, routines_for
-from lowering.kernels.cpu.gemm.block_tiles import BlockTileGemm, tile_parts
+from lowering.kernels.cpu.gemm.block_tiles import emit_tile_gemm, tile_parts
 from lowering.kernels.cpu.gemm.block_weights import (
     BlockDotGemm,
     BlockGemm,
@@ -128,7 +128,7 @@ class _Emitter:
                 WinogradConvolution(kernel, item, with_tiles(item.contraction, kernel.target)[1]).emit()
                 explained.append("Winograd since transforms are around products of the same points")
             elif isinstance(item, Attention):
-                from lowering.kernels.cpu.attention.streamed import emit_attention
+                from lowering.kernels.cpu.attention.tiles import emit_attention
 
                 emit_attention(kernel, item)
                 explained.append("attention since a GEMM takes the rows of another one after reductions along them")
@@ -261,13 +261,13 @@ def _emit_many_rows(gemm: Gemm, decoding: Decoding) -> str:
         return "dot products of blocks that are decoded before"
     how = f"tile registers with numbers in {parts} parts of bf16"
     if gemm.m.constant_value is not None:
-        BlockTileGemm(gemm, decoding, parts).emit()
+        emit_tile_gemm(gemm, decoding, parts)
         return how
     code = gemm.code
     with code.when(code.compare("slt", code.dim(gemm.m, "m"), BLOCK_TILE_MIN_M)) as branch:
         BlockPanelGemm(gemm, decoding).emit({})
     with code.otherwise(branch):
-        BlockTileGemm(gemm, decoding, parts).emit()
+        emit_tile_gemm(gemm, decoding, parts)
     return f"dot products of blocks that are decoded before where M < {BLOCK_TILE_MIN_M}, else {how}"
 
 

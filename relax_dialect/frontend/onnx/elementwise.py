@@ -171,7 +171,7 @@ def where(node: Node) -> Result:
     return op.where(node[0], node[1], node[2])
 
 
-@converts("Clip")
+@converts("Clip", since=11)
 def clip(node: Node) -> Result:
     """Elements no smaller and no larger than given ones: the least is applied first."""
     x = node[0]
@@ -182,11 +182,9 @@ def clip(node: Node) -> Result:
     return x
 
 
-@converts("Clip", since=6)
+@converts("Clip")
 def clip_attributes(node: Node) -> Result:
     """Before version 11 the bounds are attributes."""
-    if node.version >= 11:
-        return clip(node)
     x = node[0]
     for name, function in (("min", op.maximum), ("max", op.minimum)):
         if name in node.attributes:

@@ -74,7 +74,14 @@ def resize_axis(
     size = x.shape[axis]
     scale, start, end = (parameters[row, at] for at in range(3))
     resized = Axis(double(size), double(length), scale, scale * double(size), start, end)
-    positions = te.compute((length,), lambda *i: resized.source(kind.coordinates, i[0]), name="positions")
+
+    def position(i: te.Expr) -> te.Expr:
+        found = resized.source(kind.coordinates, i)
+        if kind.coordinates != "tf_half_pixel_for_nn":
+            return found
+        return te.select(scale == 1, te.cast(i, "f64"), found)  # As if the axis were not named.
+
+    positions = te.compute((length,), position, name="positions")
     if kind.method == "nearest_neighbor":
         element = _nearest(x, kind, axis, positions)
     else:
@@ -244,7 +251,7 @@ def _interpolation(node: Node) -> Interpolation:
     rounding = node.text("nearest_mode", "round_prefer_floor" if node.version >= 11 else "floor")
     return Interpolation(
         _METHODS[method],
-        "half_pixel" if coordinates == "tf_half_pixel_for_nn" else coordinates,
+        coordinates,
         rounding,
         node.number("cubic_coeff_a", -0.75),
         bool(node.integer("exclude_outside")),

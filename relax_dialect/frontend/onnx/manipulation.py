@@ -352,7 +352,7 @@ def _sizes(node: Node, length: Dim, count: int) -> Sequence[Dim]:
         return [constant(size) for size in given]
     if node.has(1):
         known = node.dims(1)
-        return node.run_time_dims(node[1]) if known is None else known
+        return node.run_time_dims(node[1], [None] * count) if known is None else known
     parts = node.integer("num_outputs", count) or count
     if parts != count:
         raise Refusal(f"the tensor is cut into {parts} parts, but the node has {count} outputs")
@@ -368,8 +368,8 @@ def tile(node: Node) -> Result:
     if repeats is not None:
         return op.tile(node[0], repeats)
     known = node.dims(1)
-    factors = node.run_time_dims(node[1]) if known is None else known
     shape = node.shape()
+    factors = node.run_time_dims(node[1], [None] * len(shape)) if known is None else known
     if len(factors) != len(shape):
         raise Refusal(f"expected {len(shape)} repeats, got {len(factors)}")
     wide = node.named([dim * factor for dim, factor in zip(shape, factors, strict=True)])

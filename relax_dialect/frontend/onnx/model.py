@@ -90,7 +90,7 @@ INITIALIZERS_ALONE = 4
 """From this version of the format on an initializer needs no input of its name; older models have such ones too."""
 
 OLDEST_OPSET = 1
-"""Of the nodes of versions before 7, `functions.modernized` says which are imported."""
+"""Of the nodes of versions before 7, `versions.modernized` says which are imported."""
 
 MAX_CHECKED_ELEMENTS = 1 << 10
 """Elements of larger initializers are not handed to the checker of the onnx package, which copies them three times;

@@ -349,11 +349,14 @@ class Node:
         return tuple(info.dims)
 
     def run_time_dims(self, tensor: Expr, hints: Sequence[Dim | None] | None = None) -> tuple[Dim, ...]:
-        """The elements of an integer tensor of rank 1 and constant length as dimensions: symbols, unless the model says
-        what they are, which is then checked.
+        """The elements of an integer tensor of rank 1 as dimensions: symbols, unless hints say what they are, which is
+        then checked. If nothing else says how many there are, they are as many as the hints.
         """
         wide = tensor if str(tensor.dtype) == "i64" else op.astype(tensor, "i64")
         length = wide.shape[0].constant_value if wide.shape and wide.shape[0] is not None else None
+        if length is None and hints is not None and wide.ndim == 1:
+            length = len(hints)
+            wide = self.bb.match_cast(wide, TensorType([length], wide.dtype))
         if length is None or length > MAX_RANK:
             raise Refusal("the length of a shape is not known while importing, or too large")
         given = hints if hints is not None and len(hints) == length else (None,) * length

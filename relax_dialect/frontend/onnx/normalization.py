@@ -17,7 +17,9 @@ from tir_dialect import te
 
 @converts("BatchNormalization")
 def batch_norm(node: Node) -> Result:
-    """Channels scaled by statistics that are given, or in training by those of the batch."""
+    """Channels scaled by statistics that are given, or in training by those of the batch. Before version 9 there was
+    also a normalisation of each element of an item.
+    """
     if node.integer("training_mode"):
         return _batch_norm_in_training(node)
     if any(node.outputs[1:]):
@@ -27,10 +29,10 @@ def batch_norm(node: Node) -> Result:
 
 def _batch_norm(node: Node, mean: Expr, variance: Expr) -> Expr:
     x, scale, bias = node[0], node[1], node[2]
-    if node.rank() == 1:
-        return _scaled(node, x, (scale, bias, mean, variance))
     if len({str(each.dtype) for each in (x, scale, bias, mean, variance)}) > 1:
         scale, bias, mean, variance = (op.astype(each, node.dtype()) for each in (scale, bias, mean, variance))
+    if node.rank() == 1 or not node.integer("spatial", 1):
+        return _scaled(node, x, (scale, bias, mean, variance))
     return op.nn.batch_norm(x, scale, bias, mean, variance, 1, node.number("epsilon", 1e-5))
 
 

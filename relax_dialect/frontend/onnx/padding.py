@@ -63,7 +63,7 @@ def pad(node: Node) -> Result:
 
 def _widths(node: Node) -> list[int] | None:
     """Two numbers for each dimension, before and after; `None` if they are data."""
-    given = node.ints(1) if node.version >= 11 else node.integers("pads") or node.integers("paddings")
+    given = node.ints(1) if node.version >= 11 else node.integers("pads")
     axes: tuple[int, ...] | None = tuple(range(node.rank()))
     if node.has(3):
         axes = node.ints(3)

@@ -47,6 +47,8 @@ def leaky_relu(node: Node) -> Result:
 def prelu(node: Node) -> Result:
     """`x` if positive, else `slope * x`, with one slope for all or for each channel."""
     x, slope = node.tensor("self"), node.tensor("weight")
+    if node.rank() == 0:
+        slope = op.reshape(slope, [])
     if node.rank("weight") == 1 and node.rank() > 1:
         slope = op.expand_dims(slope, list(range(1, node.rank() - 1))) if node.rank() > 2 else slope
     return op.where(op.greater(x, node.like(0, x)), x, op.multiply(x, slope))
@@ -148,7 +150,9 @@ def softmax(node: Node) -> Result:
 
 @converts("aten.log_softmax.int", "aten._log_softmax.default")
 def log_softmax(node: Node) -> Result:
-    """The logarithm of softmax along one axis."""
+    """The logarithm of softmax along one axis; a tensor of rank 0 is a row of one element."""
+    if node.rank() == 0:
+        return op.reshape(op.nn.log_softmax(op.reshape(_float(node), [1]), 0), [])
     return op.nn.log_softmax(_float(node), node.axis())
 
 

@@ -242,13 +242,28 @@ def extreme_number(node: Node) -> Result:
 def nextafter(node: Node) -> Result:
     """The next number from one towards the other."""
     x, y = (op.broadcast_to(each, node.out_dims()) for each in operands(node, node.out_dtype()))
-    if node.out_dtype() not in (f32, f64):
-        raise Refusal("nextafter is supported of f32 and f64")
+    is_short = node.out_dtype() not in (f32, f64)
 
     def kernel(x: te.Tensor, y: te.Tensor) -> te.Tensor:
-        return te.compute(x.shape, lambda *i: te.nextafter(x[i], y[i]), name="nextafter")
+        next_one = _next_of_16_bits if is_short else te.nextafter
+        return te.compute(x.shape, lambda *i: next_one(x[i], y[i]), name="nextafter")
 
     return node.te(kernel, x, y, name="nextafter")
+
+
+def _next_of_16_bits(x: te.Expr, y: te.Expr) -> te.Expr:
+    """The number with the next bits: those of the sign and then of the magnitude."""
+    bits = te.cast(te.reinterpret(x, "i16"), "i32")
+    wide_x, wide_y = te.cast(x, "f32"), te.cast(y, "f32")
+    grows = (wide_y > wide_x) == (wide_x > 0)
+    near = te.select(grows, bits + 1, bits - 1)
+    least = te.select(wide_y > 0, te.const(1, "i32"), te.const(-(1 << 15) + 1, "i32"))
+    found = te.reinterpret(te.cast(te.select(wide_x == 0, least, near), "i16"), x.dtype)
+    return te.select(
+        te.logical_or(te.isnan(wide_x), wide_x == wide_y),
+        te.select(te.isnan(wide_x), x, y),
+        te.select(te.isnan(wide_y), y, found),
+    )
 
 
 @converts("aten.ldexp.Tensor")

@@ -31,6 +31,25 @@ def reshape(node: Node) -> Result:
     return op.reshape(node.tensor("self"), node.out_dims())
 
 
+@converts("aten.resize.default")
+def resize(node: Node) -> Result:
+    """The first elements under another shape; what there is more of, PyTorch leaves unset, and here is 0."""
+    dims = node.out_dims()
+
+    def kernel(x: te.Tensor) -> te.Tensor:
+        count = x.shape[0]
+
+        def element(*i: te.Expr) -> te.Expr:
+            position = te.cast(te.const(0, "i64"), "index")
+            for at, dim in zip(i, dims, strict=True):
+                position = position * dim + at
+            return te.if_then_else(position < count, x[te.minimum(position, count - 1)], te.const(0, x.dtype))
+
+        return te.compute(dims, element, name="resize")
+
+    return node.te(kernel, op.flatten(node.tensor("self")), name="resize")
+
+
 @converts("aten.permute.default", "aten.permute_copy.default")
 def permute(node: Node) -> Result:
     """The dimensions in another order."""

@@ -1,4 +1,4 @@
-"""Special functions, computed in `f64` of each element: gamma, zeta and Bessel functions, what belongs to `erf`."""
+"""Special functions, computed in `f64` of each element: gamma, zeta and modified Bessel functions, `erfcx`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from xdsl.dialects.builtin import f64
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.node import Node
-from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.frontend.torch.registry import Result, converts
 from tir_dialect import te
 from tir_dialect.dims import Dim
 from tir_dialect.te.nodes import IterKind
 
 
-def _polynomial(x: te.Expr, coefficients: Sequence[float]) -> te.Expr:
+def polynomial(x: te.Expr, coefficients: Sequence[float]) -> te.Expr:
     """A polynomial whose coefficients are given from the constant on, by Horner's rule."""
     made = te.const(coefficients[-1], "f64")
     for coefficient in reversed(coefficients[:-1]):
@@ -65,32 +64,12 @@ def digamma(x: te.Expr) -> te.Expr:
         steps = steps + te.select(is_small, 1 / y, 0)
         y = te.select(is_small, y + 1, y)
     squared = 1 / (y * y)
-    found = te.log(y) - 0.5 / y - squared * _polynomial(squared, _BERNOULLI) - steps
+    found = te.log(y) - 0.5 / y - squared * polynomial(squared, _BERNOULLI) - steps
     half_turns = x - te.round(x)
     reflected = found - math.pi / te.tan(half_turns * math.pi)
     at_pole = te.select(x == 0, te.copysign(te.const(math.inf, "f64"), -x), te.const(math.nan, "f64"))
     below = te.select(half_turns == 0, at_pole, reflected)
     return te.select(is_low, te.select(te.isinf(x), te.const(math.nan, "f64"), below), found)
-
-
-_NEAR = (
-    *(1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087),
-    *(-4.39150654e-06, -3.5233877e-06, 3.43273939e-07, 2.81022636e-08),
-)
-_FAR = (
-    *(2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773),
-    *(-0.00367342844, 0.00134934322, 0.000100950558, -0.000200214257),
-)
-"""Polynomials of Giles, Approximating the erfinv function, 2010."""
-
-
-def erfinv(x: te.Expr) -> te.Expr:
-    """The inverse of `erf` for numbers of `f32`: an approximation and one step of Newton's method."""
-    w = -te.log((1 - x) * (1 + x))
-    near, far = _polynomial(w - 2.5, _NEAR), _polynomial(te.sqrt(te.maximum(w, 0)) - 3, _FAR)
-    y = te.select(w < 5, near, far) * x
-    better = y - (te.erf(y) - x) * te.exp(y * y) * (math.sqrt(math.pi) / 2)
-    return te.select(te.abs(x) == 1, te.copysign(te.const(math.inf, "f64"), x), better)
 
 
 _TERMS = 45
@@ -101,12 +80,12 @@ def _scaled_bessel(order: int, x: te.Expr) -> te.Expr:
     size = te.abs(x)
     rising = [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(_TERMS)]
     low = te.minimum(size, 15)
-    near = _polynomial(low * low * 0.25, rising) * te.exp(-low) * (1 if order == 0 else low * 0.5)
+    near = polynomial(low * low * 0.25, rising) * te.exp(-low) * (1 if order == 0 else low * 0.5)
     falling = [1.0]
     for k in range(1, 25):
         falling.append(falling[-1] * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k))
     high = te.maximum(size, 15)
-    far = _polynomial(1 / high, falling) / te.sqrt(high * (2 * math.pi))
+    far = polynomial(1 / high, falling) / te.sqrt(high * (2 * math.pi))
     return te.select(size < 15, near, te.select(te.isnan(x), x, far))
 
 
@@ -134,7 +113,6 @@ def erfcx(x: te.Expr) -> te.Expr:
 _FUNCTIONS: dict[str, Callable[[te.Expr], te.Expr]] = {
     "aten.lgamma.default": lgamma,
     "aten.digamma.default": digamma,
-    "aten.erfinv.default": erfinv,
     "aten.i0.default": _bessel(0, is_scaled=False),
     "aten.special_i0e.default": _bessel(0, is_scaled=True),
     "aten.special_erfcx.default": erfcx,
@@ -149,8 +127,6 @@ _FUNCTIONS: dict[str, Callable[[te.Expr], te.Expr]] = {
 def special(node: Node) -> Result:
     """A special function of each element; of integers it is a floating-point number."""
     function, dtype = _FUNCTIONS[node.operator], node.out_dtype()
-    if node.name == "erfinv" and dtype == f64:
-        raise Refusal("erfinv of f64 is not supported: take f32")
 
     def kernel(x: te.Tensor) -> te.Tensor:
         return te.compute(x.shape, lambda *i: te.cast(function(te.cast(x[i], f64)), x.dtype), name=node.name)
@@ -246,16 +222,16 @@ _PAIRS: dict[str, Pair] = {
 }
 
 
-def _spatial(shape: Sequence[Dim]) -> list[tuple[IterKind, Dim, str]]:
+def spatial(shape: Sequence[Dim]) -> list[tuple[IterKind, Dim, str]]:
     """The axes of a block over all elements."""
     return [("spatial", extent, f"i{axis}") for axis, extent in enumerate(shape)]
 
 
-def _of_pairs(node: Node, function: Pair, x: Expr, y: Expr) -> Expr:
+def of_pairs(node: Node, function: Pair, x: Expr, y: Expr) -> Expr:
     """A function of the elements of two tensors, which broadcast."""
 
     def statements(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        with b.block(node.name, *_spatial(ins[0].shape)) as i:
+        with b.block(node.name, *spatial(ins[0].shape)) as i:
             made = function(b, *(te.cast(each[i], f64) for each in ins))
             b.store(outs[0], i, te.cast(made, outs[0].dtype))
 
@@ -272,7 +248,7 @@ def _of_pairs(node: Node, function: Pair, x: Expr, y: Expr) -> Expr:
 def special_of_two(node: Node) -> Result:
     """A special function of two numbers."""
     dtype = node.out_dtype()
-    return _of_pairs(node, _PAIRS[node.name], node.tensor("self", dtype), node.tensor("other", dtype))
+    return of_pairs(node, _PAIRS[node.name], node.tensor("self", dtype), node.tensor("other", dtype))
 
 
 @converts("aten.polygamma.default")
@@ -287,7 +263,7 @@ def polygamma(node: Node) -> Result:
 
         return node.te(kernel, x, name="digamma")
     factor = (-1.0) ** (order + 1) * math.factorial(order)
-    return _of_pairs(node, lambda b, s, q: factor * _zeta(b, s, q), node.like(order + 1, x), x)
+    return of_pairs(node, lambda b, s, q: factor * _zeta(b, s, q), node.like(order + 1, x), x)
 
 
 # Exponents, and common divisors
@@ -325,7 +301,7 @@ def common_divisor(node: Node) -> Result:
     dtype = str(node.out_dtype())
 
     def euclid(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        with b.block(node.name, *_spatial(ins[0].shape)) as i:
+        with b.block(node.name, *spatial(ins[0].shape)) as i:
             x, y, rest = (b.alloc((), dtype, name) for name in ("x", "y", "rest"))
             b.store(x, (), te.abs(ins[0][i]))
             b.store(y, (), te.abs(ins[1][i]))

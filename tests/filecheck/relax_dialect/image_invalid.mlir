@@ -73,7 +73,7 @@ relax.func @image_resize1d_c2[%n, %m](%x: !relax.tensor<[n, m], f32>) -> !relax.
 
 // -----
 
-// CHECK: 'relax.image.resize1d' op coordinates expected one of half_pixel, align_corners, asymmetric, pytorch_half_pixel, half_pixel_symmetric, tf_crop_and_resize, got middle
+// CHECK: 'relax.image.resize1d' op coordinates expected one of half_pixel, align_corners, asymmetric, pytorch_half_pixel, half_pixel_symmetric, tf_half_pixel_for_nn, tf_crop_and_resize, got middle
 relax.func @image_resize1d_c2[%n, %m](%x: !relax.tensor<[n, m], f32>) -> !relax.object {
   %0 = relax.image.resize1d %x length = 5 coordinates = "middle"
   relax.return %x

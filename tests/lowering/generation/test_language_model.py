@@ -431,6 +431,28 @@ def test_weights_of_folders_are_quantised(folder: Path, path: Path):
         LanguageModel.load(path, weight_format="q8_0")
 
 
+def test_activations_may_have_fewer_bits(
+    path: Path, model: LanguageModel, folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    """The executables of files in the cache are told apart by them. For a prompt, and for one token."""
+    fewer = [LanguageModel.load(path, context=CONTEXT, activation_bits=8) for _ in ("compiled", "from the cache")]
+    for size in (1, CONTEXT - 1):
+        tokens = [5 + number for number in range(size)]
+        exact = decoders.logits_of(read_file(path), np.array(tokens))[-1]
+        error = np.abs(model.logits(tokens) - exact).max() / np.abs(exact).max()
+        errors = [np.abs(each.logits(tokens) - exact).max() / np.abs(exact).max() for each in fewer]
+        assert error < 1e-5 < 1e-4 < errors[0] == errors[1] < 5e-2
+    command = [str(path), "--prompt", "abc", "--context", str(CONTEXT), "--temperature", "3", "--seed", "1"]
+    main([*command, "--activation-bits", "8"])
+    out = capsys.readouterr().out
+    assert out.strip() == fewer[0].generate("abc", sampling=Sampling(3.0, seed=1)).text.strip()
+    main(command)
+    assert capsys.readouterr().out != out
+    for each in (path, folder):
+        with pytest.raises(ValueError, match="expected activations of 8, 16, 24, 32 bits, got 12"):
+            LanguageModel.load(each, activation_bits=12)
+
+
 def test_damaged_tokenizers_of_folders(folder: Path, tmp_path: Path):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())

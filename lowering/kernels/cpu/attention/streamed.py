@@ -6,6 +6,7 @@ first GEMM, the chain along each row, and the second GEMM. A thread has memory f
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,8 +17,8 @@ from xdsl.ir import SSAValue
 from lowering.kernels.cpu.attention.pattern import COLUMN, AffineForm, Attention, row_forms
 from lowering.kernels.cpu.emit.body import Explicit, Lanes
 from lowering.kernels.cpu.emit.kernel import Kernel, shared_units
-from lowering.kernels.cpu.gemm.cost_model import SKINNY_MAX_M, TASK_MACS, Tiling, tiling
-from lowering.kernels.cpu.gemm.dot import DotGemm, can_dot_pages
+from lowering.kernels.cpu.gemm.cost_model import SKINNY_MAX_M, TASK_MACS, Tiling
+from lowering.kernels.cpu.gemm.dot import DotGemm, PrefetchRow, can_dot_pages
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.cpu.gemm.packing import ColumnPanel, RowPanels
 from lowering.kernels.cpu.gemm.panels import PackedColumns
@@ -206,7 +207,7 @@ class PackedAttention(AttentionCode):
     def emit(self) -> None:
         """All batches and blocks of rows; threads have ranges of them."""
         code, rows = self.code, self.tiles.mr
-        strips = self._strips()
+        strips = self.strips()
         blocks = ceildiv(self.m, strips * rows)
         units = self.batches * blocks
         work = self.batches * self.m * self.n * (self.scores.k + self.totals.n)
@@ -214,9 +215,7 @@ class PackedAttention(AttentionCode):
         tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         with shared_units(code, units, tasks) as (lower, upper):
             scores, numbers = self.memory(strips * rows)
-            panels = _Panels(self)
-            step = self.tiles.lanes * ceildiv(self.scores.k, constant(self.tiles.lanes))
-            queries = RowPanels(self.scores, MOST_STRIPS * (step.constant_value or 1), step)
+            panels = self.panels()
             with code.loop(upper, "unit", lower=lower) as unit:
                 number = code.dim(blocks)
                 batch, block = code.divide(unit, number), code.remainder(unit, number)
@@ -225,9 +224,17 @@ class PackedAttention(AttentionCode):
                     panels.pack(batch)
                 top = code.mul(block, code.dim(strips * rows))
                 count = code.minimum(code.sub(code.dim(self.m), top), code.dim(strips * rows))
-                self._block(Rows(scores, numbers, batch, top, count), panels, queries)
+                self._block(Rows(scores, numbers, batch, top, count), panels)
+            self.finish()
 
-    def _strips(self) -> Dim:
+    def panels(self) -> Panels:
+        """Memory for the factors of a thread."""
+        return _PackedPanels(self)
+
+    def finish(self) -> None:
+        """What a thread does at last."""
+
+    def strips(self) -> Dim:
         """Strips of MR rows in a block: as many as fit in half of L2."""
         row_bytes = byte_size(self.attention.scores.element) * self.tiles.mr
         room = self.kernel.target.l2_bytes // 2 // row_bytes
@@ -235,28 +242,14 @@ class PackedAttention(AttentionCode):
         fitting = floordiv(constant(room), maximum(self.n, constant(1)))
         return maximum(minimum(minimum(fitting, ceildiv(self.m, constant(self.tiles.mr))), constant(most)), constant(1))
 
-    def _block(self, rows: Rows, panels: _Panels, queries: RowPanels) -> None:
-        code, mr = self.code, self.tiles.mr
-        strips = code.divide(code.add(rows.count, mr - 1), mr)
-        zero, features = code.index(0), code.dim(self.scores.k)
-        coords = self.all_coords(rows.batch, None)[0]
-        if not queries.direct:
-            with code.loop(strips, "strip") as strip:
-                queries.pack(coords, strip, code.add(rows.top, code.mul(strip, mr)), zero, features)
-
-        def query(strip: SSAValue) -> Element:
-            return queries.reader(coords, strip, code.add(rows.top, code.mul(strip, mr)), zero)
-
-        def weight(strip: SSAValue) -> Element:
-            return lambda i, r: code.load(rows.scores, [code.add(code.mul(strip, mr), i), r])
-
+    def _block(self, rows: Rows, panels: Panels) -> None:
         end = self._end(rows)
-        last = code.dim(self.n) if end is None else end
-        self._product(self.scores, rows, panels.keys, query, features, last)
-        with code.loop(rows.count, "row") as row:
-            self.chain(rows, row, end)
-        self._clear(rows, code.mul(strips, mr))
-        self._product(self.totals, rows, panels.values, weight, last, code.dim(self.totals.n))
+
+        def chain() -> None:
+            with self.code.loop(rows.count, "row") as row:
+                self.chain(rows, row, end)
+
+        panels.multiply_rows(rows, end, chain)
 
     def _end(self, rows: Rows) -> SSAValue | None:
         """The number of columns that some row of a block needs; `None` if all."""
@@ -274,13 +267,73 @@ class PackedAttention(AttentionCode):
         end = code.add(last, code.dim(bound.base))
         return code.maximum(code.minimum(end, code.dim(self.n)), 0)
 
+
+class Panels(ABC):
+    """The factors of attention, as a thread multiplies them."""
+
+    @abstractmethod
+    def pack(self, batch: SSAValue) -> None:
+        """Packs all keys and values of a batch."""
+
+    @abstractmethod
+    def multiply_rows(self, rows: Rows, end: SSAValue | None, chain: Callable[[], None]) -> None:
+        """The first GEMM for a block of rows, up to a column or for all, the chain, and the second GEMM."""
+
+
+class _PackedPanels(Panels):
+    """Panels of keys and values in the order in which vectors are loaded."""
+
+    def __init__(self, attention: PackedAttention):
+        self.attention, self.code, self.tiles = attention, attention.code, attention.tiles
+        self.scores, self.totals = attention.scores, attention.totals
+        self.keys = self._columns(attention.scores)
+        self.values = self._columns(attention.totals)
+        step = self.tiles.lanes * ceildiv(self.scores.k, constant(self.tiles.lanes))
+        self.queries = RowPanels(self.scores, MOST_STRIPS * (step.constant_value or 1), step)
+
+    def _columns(self, product: Gemm) -> PackedColumns:
+        return PackedColumns(product, ceildiv(product.n, constant(product.tiles.nr)), product.k)
+
+    @override
+    def pack(self, batch: SSAValue) -> None:
+        mine, theirs = self.attention.all_coords(batch, None)
+        self._pack(self.scores, mine, self.keys)
+        self._pack(self.totals, theirs, self.values)
+
+    def _pack(self, product: Gemm, coords: Coords, panels: PackedColumns) -> None:
+        code, width = product.code, product.tiles.nr
+        with code.loop(code.dim(ceildiv(product.n, constant(width))), "panel") as number:
+            panels.panel(number).pack(coords, code.mul(number, width), code.index(0), code.dim(product.k))
+
+    @override
+    def multiply_rows(self, rows: Rows, end: SSAValue | None, chain: Callable[[], None]) -> None:
+        code, mr, queries = self.code, self.tiles.mr, self.queries
+        strips = code.divide(code.add(rows.count, mr - 1), mr)
+        zero, features = code.index(0), code.dim(self.scores.k)
+        coords = self.attention.all_coords(rows.batch, None)[0]
+        if not queries.direct:
+            with code.loop(strips, "strip") as strip:
+                queries.pack(coords, strip, code.add(rows.top, code.mul(strip, mr)), zero, features)
+
+        def query(strip: SSAValue) -> Element:
+            return queries.reader(coords, strip, code.add(rows.top, code.mul(strip, mr)), zero)
+
+        def weight(strip: SSAValue) -> Element:
+            return lambda i, r: code.load(rows.scores, [code.add(code.mul(strip, mr), i), r])
+
+        last = code.dim(self.attention.n) if end is None else end
+        self._product(self.scores, rows, self.keys, query, features, last)
+        chain()
+        self._clear(rows, code.mul(strips, mr))
+        self._product(self.totals, rows, self.values, weight, last, code.dim(self.totals.n))
+
     def _clear(self, rows: Rows, end: SSAValue) -> None:
         """Clears the rows of the last strip that do not exist: they might hold subnormal numbers or NaN, which
         are slow.
         """
         code, lanes = self.code, self.tiles.lanes
-        zeros = code.zeros(self.attention.scores.element, lanes)
-        vectors = ceildiv(self.n, constant(lanes))
+        zeros = code.zeros(self.scores.contraction.element, lanes)
+        vectors = ceildiv(self.attention.n, constant(lanes))
         with code.loop(end, "row", lower=rows.count) as row, code.loop(code.dim(vectors), "v") as v:
             code.store(zeros, rows.scores, [row, code.mul(v, lanes)])
 
@@ -296,7 +349,7 @@ class PackedAttention(AttentionCode):
         """One of the GEMMs for a block of rows, panel by panel."""
         code, tiles = self.code, self.tiles
         strips = code.divide(code.add(rows.count, tiles.mr - 1), tiles.mr)
-        put = self.put_scores if product is self.scores else self.put_totals
+        put = self.attention.put_scores if product is self.scores else self.attention.put_totals
         with (
             code.loop(code.divide(code.add(columns, tiles.nr - 1), tiles.nr), "panel") as number,
             code.loop(strips, "strip") as strip,
@@ -306,7 +359,7 @@ class PackedAttention(AttentionCode):
             left = code.sub(rows.count, done)
             tile = self._tile(product, reader(strip), panel, left, length)
             with code.loop(code.minimum(left, tiles.mr), "i") as i:
-                put(rows, code.add(done, i), self.vectors(tile, i, tiles.vectors), code.mul(number, tiles.nr))
+                put(rows, code.add(done, i), self.attention.vectors(tile, i, tiles.vectors), code.mul(number, tiles.nr))
 
     def _tile(self, product: Gemm, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue) -> SSAValue:
         """A register tile, by the smallest micro-kernel with at least `left` rows."""
@@ -328,31 +381,12 @@ class PackedAttention(AttentionCode):
         return tile
 
 
-class _Panels:
-    """The packed keys and values of a batch."""
-
-    def __init__(self, attention: PackedAttention):
-        self.attention = attention
-        self.keys = self._columns(attention.scores)
-        self.values = self._columns(attention.totals)
-
-    def _columns(self, product: Gemm) -> PackedColumns:
-        return PackedColumns(product, ceildiv(product.n, constant(product.tiles.nr)), product.k)
-
-    def pack(self, batch: SSAValue) -> None:
-        """Packs all panels of a batch."""
-        mine, theirs = self.attention.all_coords(batch, None)
-        self._pack(self.attention.scores, mine, self.keys)
-        self._pack(self.attention.totals, theirs, self.values)
-
-    def _pack(self, product: Gemm, coords: Coords, panels: PackedColumns) -> None:
-        code, width = product.code, product.tiles.nr
-        with code.loop(code.dim(ceildiv(product.n, constant(width))), "panel") as number:
-            panels.panel(number).pack(coords, code.mul(number, width), code.index(0), code.dim(product.k))
-
-
-GROUPS = (4, 1)
+GROUPS = (4, 3, 2, 1)
 """Rows that share a vector of values in registers; four of them keep the multipliers busy."""
+PREFETCHED = 32
+"""How many positions ahead keys and values are prefetched where their addresses are looked up, which processors do not
+foresee.
+"""
 
 
 class StreamedAttention(AttentionCode):
@@ -383,7 +417,7 @@ class StreamedAttention(AttentionCode):
             with code.loop(upper, "batch", lower=lower) as batch:
                 rows = Rows(scores, numbers, batch, code.index(0), code.dim(self.m))
                 mine, theirs = self.all_coords(batch, None)
-                product = DotGemm(self.scores)
+                product = _Dots(self.scores)
                 product.epilogue = _IntoScores(self, rows)
                 product.emit(mine)
                 with code.loop(rows.count, "row") as row:
@@ -417,6 +451,9 @@ class StreamedAttention(AttentionCode):
             def emit(masked: bool) -> None:
                 def vector(r: SSAValue, v: int) -> SSAValue:
                     here = {**coords, attention.reduced: r, attention.column: starts[v]}
+                    if not attention.columns.is_linear:
+                        later = code.minimum(code.add(r, PREFETCHED), code.sub(code.dim(self.n), 1))
+                        product.prefetch(attention.columns, {**here, attention.reduced: later}, 2)
                     return product.vector(attention.columns, here, attention.column, counts[v] if masked else None)
 
                 emit_tile(grid(product), ends, mr, element, vector, tile, is_long=True)
@@ -424,6 +461,23 @@ class StreamedAttention(AttentionCode):
             product.masked(counts[0], tiles.nr, emit)
             for i, row in enumerate(rows_of_tile):
                 self.put_totals(rows, row, self.vectors(tile, code.index(i), tiles.vectors), left)
+
+
+class _Dots(DotGemm):
+    """Dot products with keys, which are prefetched where their addresses are looked up."""
+
+    @override
+    def prefetcher(self, coords: Coords, start: SSAValue) -> PrefetchRow | None:
+        gemm, contraction, code = self.gemm, self.gemm.contraction, self.code
+        if contraction.columns.is_linear:
+            return super().prefetcher(coords, start)
+        last = code.sub(code.dim(gemm.n), 1)
+
+        def prefetch(number: SSAValue, r: SSAValue) -> None:
+            later = code.minimum(code.add(code.add(start, number), PREFETCHED), last)
+            gemm.prefetch(contraction.columns, {**coords, contraction.column: later, contraction.reduced: r}, 2)
+
+        return prefetch
 
 
 class _IntoScores(EpilogueEmitter):
@@ -444,17 +498,3 @@ class _IntoScores(EpilogueEmitter):
         attention = self.attention.attention.scores
         row = coords[attention.row] if attention.row else self.code.index(0)
         self.attention.put_scores(self.rows, row, [accumulators], coords[attention.column], count)
-
-
-def emit_attention(kernel: Kernel, attention: Attention) -> None:
-    """Generates attention by the form that suits the number of rows."""
-    tiles = tiling(kernel.target, byte_size(attention.scores.element))
-    few, many = StreamedAttention(kernel, attention, tiles), PackedAttention(kernel, attention, tiles)
-    code = kernel.code
-    if not few.is_possible or few.m.constant_value is not None:
-        (few if few.is_possible else many).emit()
-        return
-    with code.when(code.compare("sle", code.dim(few.m, "m"), SKINNY_MAX_M)) as branch:
-        few.emit()
-    with code.otherwise(branch):
-        many.emit()

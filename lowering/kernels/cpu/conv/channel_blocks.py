@@ -49,7 +49,7 @@ def find_channel_blocks(gemm: Gemm) -> ChannelBlocks | None:
     contraction = gemm.contraction
     size = contraction.stage.extents[contraction.column[-1]].constant_value if len(contraction.column) == 1 else None
     lanes = gemm.tiles.lanes
-    if size is None or contraction.is_integer or size % lanes or size > MAX_VECTORS * lanes or lanes == 1:
+    if not size or contraction.is_integer or size % lanes or size > MAX_VECTORS * lanes or lanes == 1:
         return None
     if (
         not all(_is_plain(factor) for factor in (contraction.rows, contraction.columns))

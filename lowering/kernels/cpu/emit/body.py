@@ -362,6 +362,21 @@ class Explicit:
             index = self.code.value(RampOp(index, self.code.dim(step), lanes.count))
         return self.code.load(memory, [index], lanes.count, self._mask(lanes))
 
+    def prefetch(self, ops: Sequence[Operation], level: int) -> None:
+        """Prefetches what ops of the stage load, which are left out, but for addresses that are looked up."""
+        loads = [op for op in ops if isinstance(op, LoadOp)]
+        wanted = [value for load in loads for value, _ in access_of(self.stage, load).computed]
+        addresses: set[Operation] = set()
+        while wanted:
+            owner = wanted.pop().owner
+            if owner in ops and isinstance(owner, Operation) and owner not in addresses:
+                addresses.add(owner)
+                wanted += owner.operands
+        self.run(op for op in ops if op in addresses)
+        for load in loads:
+            if load not in addresses:
+                self.code.prefetch(self.kernel.flat[load.buffer], [self._index(access_of(self.stage, load))], level)
+
     def _mask(self, lanes: Lanes) -> SSAValue | None:
         return None if lanes.on is None else self.code.leading(lanes.on, lanes.count)
 

@@ -314,6 +314,8 @@ GROUPS: Mapping[str, tuple[int, Callable[[Block, int], Group]]] = {
     "u8_f32": (1, _u8_f32),
 }
 """How many groups a block of a format has, and what unpacks one, by its number."""
+WITH_LEAST = frozenset(("q4_1", "q5_1", "q4_k", "q5_k", "u4_f32", "u8_f32"))
+"""The formats whose groups have a least number."""
 
 
 def can_unpack(block_format: BlockFormat, lanes: int) -> bool:

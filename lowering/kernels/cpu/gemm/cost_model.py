@@ -300,15 +300,17 @@ BLOCK_DOT_ROWS = 4
 BLOCK_ACTIVATION_BITS = 24
 """Bits to which rows that are multiplied with block-quantised weights are rounded, where there are dot products of
 bytes."""
+ATTENTION_BITS = 24
+"""Bits of numbers in attention over pages, where there are tile registers."""
 BLOCK_ROWS_L2_PART = 4
 """A row that is quantised for that takes at most this part of the second-level cache, with its copies."""
 BLOCK_VECTORS = 2
 """Vectors of blocks that are multiplied with the same words of a row, which are loaded once for them."""
-BLOCK_TILE_MIN_M = 32
+BLOCK_TILE_MIN_M = 16
 """Rows from which on decoding for tile registers, which takes longer than for vector registers, is profitable."""
-BLOCK_TILE_PANELS = 4
-"""Panels of block-quantised weights that are decoded for tile registers before the rows pass by: at most so many,"""
-BLOCK_TILE_PANELS_L2_PART = 2
+BLOCK_TILES = 20
+"""Tiles of block-quantised weights that are decoded before the rows pass by: at most so many,"""
+BLOCK_TILES_L2_PART = 2
 """and as take this part of the second-level cache."""
 BLOCK_PREFETCH_BYTES = 8192
 """How far ahead block-quantised weights are prefetched, at least."""

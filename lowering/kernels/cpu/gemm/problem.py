@@ -166,6 +166,11 @@ class Gemm:
         body.run(factor.ops)
         return self._as_float(factor, body.widened(body.value(factor.value)))
 
+    def prefetch(self, factor: Factor, coords: Coords, level: int) -> None:
+        """Prefetches what one element of a factor is computed from; addresses may be looked up."""
+        at = self.at(factor.accesses, factor.pinned, coords)
+        Explicit(self.kernel, self.contraction.stage, at).prefetch(factor.ops, level)
+
     def panel_jump(self, left: SSAValue) -> SSAValue:
         """How much further the panel with the column `left` is than if all columns were in the first panel."""
         width = self.contraction.columns.panels

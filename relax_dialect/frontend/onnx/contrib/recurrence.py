@@ -39,7 +39,7 @@ def linear_attention(node: Node) -> Result:
         raise Refusal(f"{read} heads of queries and {written} of keys are not multiples of each other")
     (depth,) = fixed([node.shape()[2] // read], "the number of features of a head")
     (width,) = fixed([node.shape(2)[2] // written], "the number of features of a head")
-    layer = _State(read, written, depth, width, node.number("scale") or 1 / math.sqrt(depth))
+    layer = State(read, written, depth, width, node.number("scale") or 1 / math.sqrt(depth))
     decays, replaces = RULES[rule]
     given = [PAST] * node.has(PAST) + [DECAY] * decays + [RATE] * replaces
     kind = node.dtype(PAST) if node.has(PAST) else node.dtype()
@@ -59,7 +59,7 @@ def linear_attention(node: Node) -> Result:
 
 
 @dataclass(frozen=True)
-class _State:
+class State:
     """The state of each sequence and head, `depth` by `width`, which is kept in `f32`."""
 
     read: int

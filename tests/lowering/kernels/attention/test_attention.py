@@ -297,3 +297,63 @@ def test_pages_are_read_where_they_are(cache_format: CacheFormat, is_batch: bool
     assert explained == "attention since a GEMM takes the rows of another one after reductions along them"
     shapes = [op.buffer.type.shape for op in func.walk() if isinstance(op, AllocBufferOp)]
     assert not [shape for shape in shapes if any("pool" in str(size) for size in shape)]
+
+
+def _paged(features: int, cache_format: CacheFormat, window: int | None) -> PrimFuncOp:
+    """Attention of one sequence with two heads of keys, each of three of queries."""
+    bb = BlockBuilder()
+    where = {"at": PrimType(i64, symbol("past")), "table": tensor(("pages",), "i64")}
+    types = {"q": tensor(("new", 2, 3, features)), **where, **pool_types(2, features, cache_format)}
+    with bb.function("main", types) as function:
+        queries, at, numbers, *memory = function.params
+        cache = KVCache.of(memory, OneSequence(numbers, at.dim))
+        bb.emit_func_output(attended(queries, cache, Scoring(0.25, window)))
+    return next(op for op in bb.get().ops if isinstance(op, PrimFuncOp))
+
+
+@pytest.mark.parametrize(
+    ("bits", "bound", "cache_format", "window"),
+    [(24, 1e-6, "f32", None), (16, 3e-5, "f16", 20), (8, 2e-2, "f32", 20), (24, 1e-6, "f16", None)],
+)
+def test_tile_registers(bits: int, bound: float, cache_format: CacheFormat, window: int | None) -> None:
+    """Prompts over pages on a machine that has them, in the interpreter; natively too if this one is such a machine.
+
+    Beyond the last position the pages hold NaN.
+    """
+    func, machine = _paged(32, cache_format, window), Target.host()
+    targets = [Target.parse(f"sapphirerapids cores=2 activation-bits={bits} task-percent=1")]
+    targets += [machine.with_settings({"activation_bits": bits})] if "amx-bf16" in machine.extensions else []
+    for target in targets:
+        own = func.clone()
+        schedule(own, target)
+        assert ("tir.dot_tiles" in {op.name for op in own.walk()}) is (target.vector_bits == 512)
+        native = (
+            compile_prim_funcs(ModuleOp([func.clone()]), target, cache=NO_CACHE) if target is not targets[0] else None
+        )
+        run = compile_prim_func(own)
+        for new, past in ((20, 0), (17, 30)):
+            rng, count = np.random.default_rng(new), new + past
+            pages = -(-count // 32)
+            table = rng.permutation(pages)
+            keys, values = (rng.standard_normal((count, 2, 32)).astype(np.float16) for _ in range(2))
+            pools = [
+                np.full((pages, 2, 32, 32), np.nan, np.float32 if cache_format == "f32" else np.float16)
+                for _ in range(2)
+            ]
+            for i in range(count):
+                for pool, rows in zip(pools, (keys, values), strict=True):
+                    pool[table[i // 32], :, i % 32] = rows[i]
+            queries = rng.standard_normal((new, 2, 3, 32)).astype(np.float32)
+            scores = np.einsum("nhgc,mhc->nhgm", queries.astype(np.float64), keys.astype(np.float64)) / 4
+            distance = np.arange(new)[:, None] + past - np.arange(count)
+            sees = (distance >= 0) & (distance < (window or count))
+            powers = np.where(sees[:, None, None], np.exp(scores - scores.max(-1, keepdims=True)), 0)
+            means = np.einsum("nhgm,mhc->nhgc", powers / powers.sum(-1, keepdims=True), values.astype(np.float64))
+            found = np.full(queries.shape, 7, np.float32)
+            arguments = [queries, *pools, table.astype(np.int64), found]
+            sizes = {"new": new, "pool": pages, "pages": pages, "past": past}
+            if native is None:
+                run(arguments, sizes)
+            else:
+                assert call(native, func, arguments, sizes) == 0
+            assert np.abs(found - means).max() <= bound * np.abs(means).max()

@@ -199,17 +199,21 @@ def test_few_rows_are_multiplied_with_packed_weights():
         assert not [op for op in func.body.walk() if op.name == "tir.alloc_buffer" and "[19, 64]" in str(op)]
 
 
-@pytest.mark.parametrize(("bits", "bound"), [(24, 1e-6), (16, 3e-5), (8, 8e-3)])
+@pytest.mark.parametrize(("bits", "bound"), [(24, 1e-6), (16, 1e-5), (8, 8e-3)])
 @pytest.mark.parametrize("name", ["q4_1", "q8_0", "q6_k"])
 def test_tile_registers(name: str, bits: int, bound: float):
-    """What the interpreter makes of the code for a machine that has them: two whole strips of rows, and a low one."""
+    """What the interpreter makes of the code for a machine that has them: whole strips of rows, and low ones.
+
+    Of 19 columns the second tile has three.
+    """
     (func,) = _kernels(_program(name, 1))
-    explained = schedule(func, Target.parse(f"sapphirerapids cores=2 activation-bits={bits} task-percent=1"))
-    assert f"where M < 32, else tile registers with numbers in {bits // 8} parts of bf16" in (explained or "")
+    target = f"sapphirerapids cores=2 activation-bits={bits} task-percent=1"
+    explained = schedule(func, Target.parse(target))
+    assert f"where M < 16, else tile registers with numbers in {bits // 8} parts of bf16" in (explained or "")
     packed = _packed(name, 1)
     weights = decode(packed, FORMATS[name]).astype(np.float64)
     run = compile_prim_func(func)
-    for rows in (70, 33):
+    for rows in (16, 37, 49):
         x = np.random.default_rng(rows).standard_normal((rows, weights.shape[1])).astype(np.float32)
         found = np.full((rows, ROWS), 7, np.float32)
         run([x, packed, found] if func.params[0].type.shape[0].constant_value is None else [packed, x, found])

@@ -13,7 +13,8 @@ from gguf import GGMLQuantizationType as Kind
 from lowering import build
 from lowering.verify.module import verify_module
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
-from relax_dialect.frontend.gguf.models import config_of, model_of
+from relax_dialect.frontend.gguf.architectures import config_of
+from relax_dialect.frontend.gguf.models import model_of
 from relax_dialect.interpreter import run
 from relax_dialect.nn import PAGE, Decoder, DecoderProgram, StateError
 from relax_dialect.nn.config import DivisorScaling

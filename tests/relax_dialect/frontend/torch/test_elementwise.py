@@ -98,6 +98,7 @@ def truth_values(a: Tensor, b: Tensor) -> Any:
 
 def activations(x: Tensor, w: Tensor) -> Any:
     return [
+        *(F.prelu(x.sum() - 100, w[:1]), F.softmax(x.sum(), 0), F.log_softmax(x.sum(), 0)),
         *(F.relu(x), F.relu6(x * 5), F.leaky_relu(x, 0.2), F.prelu(x, w), F.elu(x, 0.7), F.celu(x, 1.3), F.selu(x)),
         *(F.gelu(x), F.gelu(x, approximate="tanh"), F.silu(x), F.hardsigmoid(x * 3), F.hardswish(x * 3)),
         *(F.hardtanh(x, -0.3, 0.4), F.softplus(x, 2.0, 1.0), F.mish(x), F.logsigmoid(x), F.softsign(x)),
@@ -154,6 +155,33 @@ def functions_of_pairs(x: Tensor, a: Tensor, i: Tensor, j: Tensor) -> Any:
     ]
 
 
+def polynomials(x: Tensor, n: Tensor) -> Any:
+    """Orthogonal polynomials of degrees that are data, of numbers, and of a degree that is a number."""
+    chebyshev = [
+        getattr(torch.special, f"{how}chebyshev_polynomial_{kind}") for how in ("", "shifted_") for kind in "tuvw"
+    ]
+    others = ("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p")
+    functions = [*chebyshev, *(getattr(torch.special, name) for name in others)]
+    x = x[:, None].double()
+    of_all = [function(x, n) for function in functions]
+    return [*of_all, functions[0](x, 20), functions[-1](0.3, n), functions[1](x.float(), torch.full_like(n, 3))]
+
+
+def bessel_functions(x: Tensor, small: Tensor) -> Any:
+    """Up to where PyTorch's own sums of f32 are exact enough; those of the second kind are not of numbers below 0."""
+    names = ("airy_ai", "spherical_bessel_j0", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1")
+    modified = ("modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1")
+    of_doubles = [getattr(torch.special, name)(x.double()) for name in (*names, *modified)]
+    quantiles = [torch.special.ndtri(small), torch.special.ndtri(small * 1e-6), torch.erfinv(small * 2 - 1)]
+    return [*of_doubles, *quantiles, torch.erfinv(small.double() * 2 - 1), torch.special.bessel_y0(x)]
+
+
+def next_numbers(x: Tensor, y: Tensor) -> Any:
+    """Of 16 bits, towards each other, past 0 and to infinity."""
+    pairs = [(x.to(dtype)[:, None], y.to(dtype)) for dtype in (torch.bfloat16, torch.float16)]
+    return [torch.nextafter(*pair).float() for pair in pairs]
+
+
 ORDERS = torch.tensor([0.0, 1e-3, 0.5, 1.0, 2.5, 9.0, 30.0, 200.0, 5000.0, -1.0, inf])
 
 POINTS = [-100.0, -7.0, -3.5, -2.0, -1.0, -0.7, -1e-5, -0.0, 0.0, 1e-6, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 9.9, 10.0, 30.0]
@@ -175,6 +203,18 @@ CASES = [
             *(torch.tensor([*POINTS, 80.0, inf, -inf, nan]), ORDERS, torch.tensor([0, -4, 12, 7, 2**40])),
             torch.tensor([0, 6, -9, 3]),
         ),
+    ),
+    (polynomials, (torch.tensor([-1.5, -1.0, -0.7, 0.0, 0.3, 1.0, 1.2]), torch.tensor([-1.0, 0, 1, 2.7, 5, 8, 9, 30]))),
+    (
+        bessel_functions,
+        (
+            torch.tensor([*POINTS, 4.9, 5.0, 17.0, 24.9, 25.0, 80.0, inf, -inf, nan]),
+            torch.tensor([0.0, 1e-5, 0.02, 0.3, 0.5, 0.8, 0.999, 1.0, nan]),
+        ),
+    ),
+    (
+        next_numbers,
+        (torch.tensor([0.0, -0.0, 1, -1, 6e-8, 65504, inf, nan]), torch.tensor([-2.0, 0, 1, inf, -inf, nan])),
     ),
 ]
 

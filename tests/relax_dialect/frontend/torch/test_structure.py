@@ -36,6 +36,7 @@ def manipulation(x: Tensor, i: Tensor) -> Any:
         ),
         *(x.diagonal(0, 1, 2), x.diagonal(-1, 0, 2), torch.diag_embed(i), x.unfold(2, 2, 1)),
         torch.as_strided(x.contiguous(), (2, 2), (12, 1), 1),
+        *(x.clone().resize_(2, 5), x.clone().resize_as_(i), x.sum().resize_(1, 1), x[:0].clone().resize_(0, 3)),
         torch.as_strided_scatter(x.contiguous(), x[:2, 0, :2], (2, 2), (12, 1), 1),
     ]
 

@@ -124,3 +124,34 @@ relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.tensor<[n, 32], f
   %1 = relax.call_tir @wide(%x, %v) : !relax.tensor<[n, 32], f32>
   relax.return %1
 }
+
+// -----
+
+// Parameters that may be parts of each other are read where they are: no tile may be computed before another is read.
+// CHECK-LABEL: tir.prim_func @aliased
+// CHECK-NOT:   panels
+// CHECK-LABEL: relax.func @reads_where_it_is
+// CHECK:         relax.call_tir @aliased(%x, %w)
+tir.prim_func @aliased[%m](%A: !tir.buffer<[m, 4], f32>, %B: !tir.buffer<[4, 48], f32>, %C: !tir.buffer<[m, 48], f32>) may_alias {
+  %c4 = arith.constant 4 : index
+  %c48 = arith.constant 48 : index
+  tir.for (%i, %j, %r) in (%m, %c48, %c4) {
+    tir.block "matmul" (%vi = spatial %i in %m, %vj = spatial %j in %c48, %vr = reduce %r in %c4) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %C[%vi, %vj]
+      }
+      %c = tir.load %C[%vi, %vj]
+      %a = tir.load %A[%vi, %vr]
+      %b = tir.load %B[%vr, %vj]
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      tir.store %s, %C[%vi, %vj]
+    }
+  }
+}
+relax.func @reads_where_it_is[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.tensor<[n, 48], f32> {
+  %w = relax.constant dense<2.0> : tensor<4x48xf32>
+  %0 = relax.call_tir @aliased(%x, %w) : !relax.tensor<[n, 48], f32>
+  relax.return %0
+}

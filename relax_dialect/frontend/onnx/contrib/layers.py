@@ -1,0 +1,252 @@
+"""Layers of ONNX Runtime that are a few operators: normalised groups, biased softmax, streams that are mixed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import f32, i32
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.contrib.normalization import rms_norm
+from relax_dialect.frontend.onnx.contrib.recurrence import DECAY, PAST, RATE, RULES, State
+from relax_dialect.frontend.onnx.dtypes import Refusal
+from relax_dialect.frontend.onnx.model import MICROSOFT
+from relax_dialect.frontend.onnx.node import Node, fixed, from_front
+from relax_dialect.frontend.onnx.registry import Result, converts
+from tir_dialect import te
+from tir_dialect.dims import Dim, floordiv
+
+
+def dims_of(x: Expr) -> tuple[Dim, ...]:
+    """The dimensions of a tensor, which are known."""
+    return tuple(dim for dim in x.shape or () if dim is not None)
+
+
+@converts("GroupNorm", "SkipGroupNorm", domain=MICROSOFT)
+def group_norm(node: Node) -> Result:
+    """Groups of channels normalised, of images whose channels come last or second; before that a sum with a skip and a
+    bias, which is the second output.
+    """
+    x, last, rank = node[0], bool(node.integer("channels_last", 1)), node.rank()
+    axis = rank - 1 if last else 1
+    if node.op_type == "SkipGroupNorm":
+        skip = node[3]
+        if skip.ndim == 2:
+            skip = op.expand_dims(skip, [1, 2] if last else [2, 3])
+        x = op.add(x, skip)
+        if node.has(4):
+            x = op.add(x, node[4] if last else op.expand_dims(node[4], [1, 2]))
+    spatial = [at for at in range(1, rank) if at != axis]
+    scale, shift = (op.astype(node[at], f32) for at in (1, 2))
+    groups, epsilon = node.integer("groups"), node.number("epsilon", 1e-5)
+    wide = op.nn.group_norm(
+        op.astype(x, f32), scale, shift, num_groups=groups, channel_axis=axis, axes=spatial, epsilon=epsilon
+    )
+    made = op.astype(op.nn.silu(wide) if node.integer("activation") else wide, node.dtype())
+    return [made, x]
+
+
+@converts("BiasSoftmax", domain=MICROSOFT)
+def bias_softmax(node: Node) -> Result:
+    """The softmax of all dimensions from an axis on of a sum; the bias has dimensions of 1 where it broadcasts."""
+    axis, shape = from_front(node.integer("axis", 1), node.rank()), node.shape()
+    total = op.reshape(op.add(node[0], node[1]), [math.prod(shape[:axis]), math.prod(shape[axis:])])
+    return op.reshape(op.nn.softmax(total, 1), shape)
+
+
+@converts("BiasDropout", domain=MICROSOFT)
+def bias_dropout(node: Node) -> Result:
+    """In inference: the sum of data, bias and a residual; nothing is dropped."""
+    training = node.known(4)
+    if node.has(4) and (training is None or training.any()):
+        raise Refusal("training is not supported")
+    total = op.add(node[0], node[1])
+    return [op.add(total, node[2]) if node.has(2) else total, op.full(list(node.shape()), node.bb.const(True))]
+
+
+@converts("IsAllFinite", domain=MICROSOFT)
+def is_all_finite(node: Node) -> Result:
+    """Whether no element of any tensor is infinite or NaN, or only not one of them."""
+    found: Expr | None = None
+    for at in range(len(node.inputs)):
+        x = node[at]
+        if node.integer("isnan_only"):
+            wrong = op.isnan(x)
+        elif node.integer("isinf_only"):
+            wrong = op.isinf(x)
+        else:
+            wrong = op.logical_not(op.isfinite(x))
+        here = op.equal(op.sum(op.astype(wrong, i32)), 0)
+        found = here if found is None else op.logical_and(found, here)
+    if found is None:
+        raise Refusal("there is no tensor")
+    return found
+
+
+@converts("TorchEmbedding", domain=MICROSOFT)
+def torch_embedding(node: Node) -> Result:
+    """Rows of a matrix."""
+    return op.take(node[0], node[1], 0)
+
+
+@converts("SampleOp", domain=MICROSOFT)
+def sample(node: Node) -> Result:
+    """The data as they are."""
+    return node.value(0)
+
+
+@converts("GemmaRotaryEmbedding", domain=MICROSOFT)
+def gemma_rotary_embedding(node: Node) -> Result:
+    """Queries and keys times the cosines of angles, plus their turned halves times the sines."""
+    sine, cosine = (op.expand_dims(op.astype(each(node[0]), node.dtype(1)), [1]) for each in (op.sin, op.cos))
+    return [
+        op.add(op.multiply(node[at], cosine), op.multiply(node[at + 1], sine)) for at in (1, 3)
+    ]  # fmt: skip
+
+
+# Streams that are kept beside each other
+
+
+def _grouped(node: Node, x: Expr) -> Expr:
+    """Streams as a dimension of their own, in `f32`."""
+    count, dims = node.integer("num_branches"), dims_of(x)
+    return op.astype(x if not count else op.reshape(x, [*dims[:-1], count, floordiv(dims[-1], count)]), f32)
+
+
+def _gates(x: Expr, streams: Sequence[Dim]) -> Expr:
+    """Gates of streams, or of features, as tensors that broadcast with the streams."""
+    dims, wide = dims_of(x), op.astype(x, f32)
+    if len(dims) == len(streams):
+        return wide
+    if dims[-1] is streams[-2]:
+        return op.expand_dims(wide, [len(dims)])
+    return op.reshape(wide, streams)
+
+
+@converts("HyperConnectionPreMix", domain=MICROSOFT)
+def hyper_connection_pre_mix(node: Node) -> Result:
+    """The sum of streams, each times its gate."""
+    streams = _grouped(node, node[0])
+    total = op.sum(op.multiply(streams, _gates(node[1], dims_of(streams))), [-2])
+    return op.astype(op.multiply(total, node.const(node.number("reduction_scale", 1.0), f32)), node.dtype())
+
+
+@converts("HyperConnectionPostMix", domain=MICROSOFT)
+def hyper_connection_post_mix(node: Node) -> Result:
+    """Streams mixed by a matrix, and a branch's output times the gate of each stream."""
+    streams = _grouped(node, node[0])
+    mixed = streams
+    if node.has(3):
+        rank = node.rank(3)
+        turned = op.permute_dims(op.astype(node[3], f32), [*range(rank - 2), rank - 1, rank - 2])
+        mixed = op.matmul(turned, streams)
+    branch = op.expand_dims(op.astype(node[1], f32), [node.rank(1) - 1])
+    made = op.add(mixed, op.multiply(_gates(node[2], dims_of(streams)), branch))
+    return op.astype(op.reshape(made, node.shape()), node.dtype())
+
+
+@converts("EngramGate", domain=MICROSOFT)
+def engram_gate(node: Node) -> Result:
+    """A value times a gate for each stream: how far a key and a query, both normalised, are alike."""
+    epsilon = node.number("epsilon", 1e-5)
+    key, query = (
+        op.multiply(rms_norm(op.astype(node[at], f32), op.full([node.shape()[3]], node.const(1, f32)), [-1], epsilon),
+                    op.astype(node[at + 3], f32))
+        for at in (0, 1)
+    )  # fmt: skip
+    (width,) = fixed(node.shape()[3:], "the number of features")
+    alike = op.multiply(op.sum(op.multiply(key, query), [-1], keepdims=True), node.const(1 / math.sqrt(width), f32))
+    root = op.sqrt(op.maximum(op.abs(alike), 1e-6))
+    gate = op.sigmoid(op.multiply(op.sign(alike), root))
+    made = op.multiply(gate, op.expand_dims(op.astype(node[2], f32), [2]))
+    results = [op.astype(made, node.dtype())]
+    if node.has(5):
+        ones = op.full([node.shape()[3]], node.const(1, f32))
+        normal = op.multiply(rms_norm(made, ones, [-1], epsilon), op.astype(node[5], f32))
+        results.append(op.astype(normal, node.dtype()))
+    return results
+
+
+# A gated delta network
+
+
+@converts("GatedDeltaNet", domain=MICROSOFT)
+def gated_delta_net(node: Node) -> Result:
+    """Linear attention over sequences of one length: a state that decays, in which the value of a key is replaced."""
+    if node.has(3) or node.integer("state_update_capacity") or not (node.has(1) and node.has(2)):
+        raise Refusal("packed sequences of different lengths, packed operands and updates of states are not supported")
+    rule = node.text("update_rule", "gated_delta")
+    if rule not in RULES:
+        raise Refusal(f"the rule {rule!r} is none of {', '.join(RULES)}")
+    heads, depth = fixed(node.shape(2)[-2:-1] + node.shape()[-1:], "the numbers of heads and features")
+    (readers,), (width,) = fixed(node.shape()[-2:-1], "the heads"), fixed(node.shape(2)[-1:], "the features")
+    lead = _sequences(node)
+
+    def flat(x: Expr, features: int) -> Expr:
+        return op.reshape(x, [*lead, heads * features])
+
+    q, k = (_read_keys(node, at, heads // readers) for at in (0, 1))
+    given: dict[int, Expr] = {}
+    if node.has(6):
+        given[PAST] = op.permute_dims(node[6], [0, 1, 3, 2])
+    decays, replaces = RULES[rule]
+    if decays:
+        decay = _decay(node, heads, depth)
+        given[DECAY] = op.reshape(decay, [*lead, math.prod(dims_of(decay)[node.rank() - 2 :])])
+    if replaces:
+        rate = op.astype(node[5], f32)
+        rate = op.sigmoid(rate) if node.text("beta_activation", "none") == "sigmoid" else rate
+        given[RATE] = op.reshape(rate, [*lead, heads])
+    layer = State(heads, heads, depth, width, node.number("scale") or 1 / math.sqrt(depth))
+
+    def kernel(q: te.Tensor, k: te.Tensor, v: te.Tensor, *rest: te.Tensor) -> Sequence[te.Tensor]:
+        outputs = [((*q.shape[:2], heads * width), "f32"), ((q.shape[0], heads, depth, width), "f32")]
+        optional = dict(zip(given, rest, strict=True))
+        return te.extern(
+            outputs, [q, k, v, *rest], lambda b, ins, outs: layer.emit(b, ins[:3], optional, outs), name=node.op_type
+        )
+
+    operands = [flat(q, depth), flat(k, depth), flat(op.astype(node[2], f32), width)]
+    made, state = node.te_all(kernel, *operands, *given.values(), name="gated_delta_net")
+    result = op.astype(op.reshape(made, [*node.shape()[:-2], heads, width]), node.dtype())
+    return [result, op.permute_dims(state, [0, 1, 3, 2])]
+
+
+def _sequences(node: Node) -> list[Dim]:
+    """The number of sequences, and their length."""
+    dims = node.shape()
+    if len(dims) == 4:
+        return [dims[0], dims[1]]
+    if not node.has(6):
+        raise Refusal("the number of sequences is not known without an initial state")
+    batch = node.shape(6)[0]
+    return [batch, floordiv(dims[0], batch)]
+
+
+def _read_keys(node: Node, index: int, times: int) -> Expr:
+    """Queries or keys in `f32`, those that heads share once for each; of length 1 if that is asked for."""
+    x = op.astype(node[index], f32)
+    if node.integer("qk_l2_norm"):
+        squares = op.sum(op.multiply(x, x), [-1], keepdims=True)
+        x = op.divide(x, op.sqrt(op.add(squares, node.const(1e-6, f32))))
+    return op.repeat(x, times, node.rank() - 2) if times > 1 else x
+
+
+def _decay(node: Node, heads: int, depth: int) -> Expr:
+    """The logarithm of what is left of a state after a token."""
+    decay, kind = op.astype(node[4], f32), node.text("gate_activation", "none")
+    if kind == "none":
+        return decay
+    if kind not in ("softplus", "qwen", "sigmoid", "kda"):
+        raise Refusal(f"the activation {kind} of gates is not supported")
+    by_feature = node.rank(4) == node.rank()
+    rate, bias = op.exp(node[7]), node[8]
+    if by_feature:
+        count = math.prod(fixed(node.shape(8), "the number of biases"))
+        rate, bias = op.expand_dims(rate, [1]), op.reshape(bias, [heads, depth if count > heads else 1])
+    inner = op.add(decay, bias)
+    if kind in ("softplus", "qwen"):
+        return op.negative(op.multiply(rate, op.nn.softplus(inner)))
+    return op.multiply(op.sigmoid(op.multiply(rate, inner)), node.const(node.number("gate_lower_bound", -5.0), f32))
