@@ -128,7 +128,11 @@ class LanguageModel:
             file = read_file(path)
             config, tokenizer = config_of(file), tokenizer_of(file, default_cache() if cache else NO_CACHE)
             executable = partial(_executable, file, cache_format, target, cache)
-        room = _room(config, context)
+        # The tokens that there is room for; `ValueError` for more than the model can tell apart.
+        most = config.max_position_embeddings
+        room = min(USUAL_CONTEXT, most) if context is None else context
+        if not 1 <= room <= most:
+            raise ValueError(f"expected a context from 1 to {most} tokens, got {room}")
         machine = VirtualMachine(executable(room))
         return LanguageModel(machine.__getitem__, config, tokenizer, room, sequences, cache_format)
 
@@ -379,15 +383,6 @@ def _program_of(
     if weight_format is not None:
         model.quantize(weight_format, leave_out=("*.mlp.gate.weight",))
     return DecoderProgram(model, cache_format)
-
-
-def _room(config: DecoderConfig, context: int | None) -> int:
-    """The tokens that there is room for; `ValueError` for more than the model can tell apart."""
-    most = config.max_position_embeddings
-    room = min(USUAL_CONTEXT, most) if context is None else context
-    if not 1 <= room <= most:
-        raise ValueError(f"expected a context from 1 to {most} tokens, got {room}")
-    return room
 
 
 class _Text:

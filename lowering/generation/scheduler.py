@@ -170,7 +170,12 @@ class Scheduler:
         known = [*self._idle, *(each.sequence for each in self._active if each.sequence is not None)]
         best, length = None, 0
         for each in known:
-            common = cache.longest_prefix(each, _common(each.tokens, request.tokens))
+            # How many tokens two sequences begin alike with; one of the second is left, to be read for its
+            # logits.
+            most = min(len(each.tokens), len(request.tokens) - 1)
+            common = cache.longest_prefix(
+                each, next((at for at in range(most) if each.tokens[at] != request.tokens[at]), most)
+            )
             if common > length:
                 best, length = each, common
         request.sequence = cache.add_sequence() if best is None else cache.fork_sequence(best, length)
@@ -229,9 +234,3 @@ class Scheduler:
         goes_on = request.receive(token)
         if not goes_on or len(request.tokens) > self.context:
             self.end(request)
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two sequences begin alike with; one of the second is left, to be read for its logits."""
-    most = min(len(one), len(other) - 1)
-    return next((at for at in range(most) if one[at] != other[at]), most)

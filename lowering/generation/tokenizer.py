@@ -195,8 +195,14 @@ def tokenizer_of(file: GGUFFile, cache: CodeCache = NO_CACHE) -> Tokenizer:
         tokenizer = KINDS[kind](file, tokens, library, cache)
         tokenizer.add_special_tokens(_whole(file, tokens, library, _CONTROL))
         tokenizer.add_tokens(_whole(file, tokens, library, _USER_DEFINED))
+    usual = file.metadata.get("tokenizer.ggml.model") == "llama"
     return Tokenizer(
-        file.path, tokenizer, _bos(file, tokens), _ends(file, tokens), _template(file), _named(file, tokens)
+        file.path,
+        tokenizer,
+        (_token(file, tokens, "bos") if file.metadata.get("tokenizer.ggml.add_bos_token", usual) is True else None),
+        _ends(file, tokens),
+        _template(file),
+        _named(file, tokens),
     )
 
 
@@ -309,11 +315,6 @@ def _whole(file: GGUFFile, tokens: Sequence[str], library: Any, kind: int) -> li
 def _token(file: GGUFFile, tokens: Sequence[str], name: str) -> int | None:
     key = f"tokenizer.ggml.{name}_token_id"
     return file.integer(key, most=len(tokens) - 1) if key in file.metadata else None
-
-
-def _bos(file: GGUFFile, tokens: Sequence[str]) -> int | None:
-    usual = file.metadata.get("tokenizer.ggml.model") == "llama"
-    return _token(file, tokens, "bos") if file.metadata.get("tokenizer.ggml.add_bos_token", usual) is True else None
 
 
 ENDS = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<end_of_turn>")

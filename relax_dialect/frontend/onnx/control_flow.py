@@ -279,29 +279,6 @@ def loop(node: Node) -> Result:
         written = _unrolled(node, body, trips[0], carried)
         if written is not None:
             return written
-    return _while(node, body, carried)
-
-
-def _unrolled(node: Node, body: GraphProto, trips: int, carried: list[Value]) -> Sequence[Value] | None:
-    """The iterations one after the other; `None` if the condition is not known to hold in each."""
-    import numpy as np
-
-    count = len(body.output) - 1 - len(carried)
-    collected: list[list[Expr]] = [[] for _ in range(count)]
-    if trips == 0 and count:
-        return None
-    for trip in range(trips):
-        start = [Value.of(np.array(trip, np.int64)), Value.of(np.array(True)), *carried]
-        more, *results = run_body(node, body, start, constant(trip))
-        if more.elements is None or not bool(more.elements.reshape(-1)[0]):
-            return None
-        carried = results[: len(carried)]
-        for position, value in zip(collected, results[len(carried) :], strict=True):
-            position.append(value.expr(node.bb))
-    return [*carried, *(Value(op.stack(each, 0)) for each in collected)]
-
-
-def _while(node: Node, body: GraphProto, carried: list[Value]) -> Sequence[Expr | Value]:
     node.graph.require_control_flow()
     bb = node.bb
     zero, true = bb.const(0, i64), bb.const(True)
@@ -327,6 +304,25 @@ def _while(node: Node, body: GraphProto, carried: list[Value]) -> Sequence[Expr 
             ]
             bb.yield_(op.add(trip, 1), _scalar(again.expr(bb)), *made[: len(carried)], *added)
     return [*_like(node, carried, scope.results[2:]), *scope.results[2 + len(carried) :]]
+
+
+def _unrolled(node: Node, body: GraphProto, trips: int, carried: list[Value]) -> Sequence[Value] | None:
+    """The iterations one after the other; `None` if the condition is not known to hold in each."""
+    import numpy as np
+
+    count = len(body.output) - 1 - len(carried)
+    collected: list[list[Expr]] = [[] for _ in range(count)]
+    if trips == 0 and count:
+        return None
+    for trip in range(trips):
+        start = [Value.of(np.array(trip, np.int64)), Value.of(np.array(True)), *carried]
+        more, *results = run_body(node, body, start, constant(trip))
+        if more.elements is None or not bool(more.elements.reshape(-1)[0]):
+            return None
+        carried = results[: len(carried)]
+        for position, value in zip(collected, results[len(carried) :], strict=True):
+            position.append(value.expr(node.bb))
+    return [*carried, *(Value(op.stack(each, 0)) for each in collected)]
 
 
 def _like(node: Node, models: Sequence[Value], results: Sequence[Expr]) -> list[Expr | Value]:

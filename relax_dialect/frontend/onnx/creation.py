@@ -72,7 +72,7 @@ def arange(node: Node) -> Result:
     start, limit, step = (each[0] if each else None for each in known)
     if start is not None and limit is not None and step is not None and step.constant_value:
         return op.astype(op.arange(start, limit, step), node.dtype())
-    first, last, delta = _scalars(node)
+    first, last, delta = [node[at] if node.rank(at) == 0 else op.reshape(node[at], []) for at in range(3)]
     if node.floats(2) is None:
         delta = none_zero(node.bb, delta, "'Range'")
     length = node.run_time_dims(node.te(_range_length, first, last, delta, name="range_length"), node.hinted_dims(1))
@@ -82,10 +82,6 @@ def arange(node: Node) -> Result:
         first,
         delta,
     )
-
-
-def _scalars(node: Node) -> list[Expr]:
-    return [node[at] if node.rank(at) == 0 else op.reshape(node[at], []) for at in range(3)]
 
 
 def _range_length(start: te.Tensor, limit: te.Tensor, step: te.Tensor) -> te.Tensor:

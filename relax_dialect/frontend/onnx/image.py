@@ -158,7 +158,10 @@ _METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
 def resize(node: Node) -> Result:
     """Some axes with other lengths, which sizes or scales give, perhaps at run time."""
     axes = [from_front(axis, node.rank()) for axis in node.integers("axes") or range(node.rank())]
-    policy, has_sizes = node.text("keep_aspect_ratio_policy", "stretch"), node.has(3) and _count(node, 3) != 0
+    policy, has_sizes = (
+        node.text("keep_aspect_ratio_policy", "stretch"),
+        node.has(3) and node.shape(3)[0].constant_value != 0,
+    )
     crop = node.text("coordinate_transformation_mode") == "tf_crop_and_resize"
     given = 3 if has_sizes else 2
     roi = node.floats(1) if crop else ()
@@ -167,10 +170,6 @@ def resize(node: Node) -> Result:
         return _at_run_time(node, axes, values, node[1] if crop else None, policy if has_sizes else None)
     lengths, scales = _by_size(node, axes, policy) if has_sizes else _by_scale(node, axes)
     return _resized(node, axes, lengths, scales, roi)
-
-
-def _count(node: Node, index: int) -> int | None:
-    return node.shape(index)[0].constant_value
 
 
 def _by_size(node: Node, axes: Sequence[int], policy: str) -> tuple[Sequence[Dim], Sequence[float | None]]:

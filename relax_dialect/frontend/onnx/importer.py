@@ -28,7 +28,7 @@ from relax_dialect.frontend.onnx.node import (
     attributes_of,
 )
 from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters, is_sequence, ranks_of_use
-from relax_dialect.frontend.onnx.registry import Result, find
+from relax_dialect.frontend.onnx.registry import find
 from relax_dialect.frontend.onnx.values import ClassMap, Strings, TensorList, Value
 from relax_dialect.frontend.onnx.versions import MODERN, modernized
 from relax_dialect.scope import find_function
@@ -108,7 +108,14 @@ class GraphImporter(GraphScope):
         converter = find(proto.op_type, version, domain)
         if converter is not None:
             try:
-                return self._settle(proto, converter(node if domain or version >= MODERN else modernized(node)))
+                # Results as values whose rank is known, and whose dimensions have names.
+                result = converter(node if domain or version >= MODERN else modernized(node))
+                several = [result] if isinstance(result, Expr | Value) else list(result)
+                names = [*proto.output, *[""] * len(several)]
+                return [
+                    Value(self.settled(each, self.hints.get(name))) if isinstance(each, Expr) else each
+                    for each, name in zip(several, names, strict=False)
+                ]
             except UseFunction:
                 pass
         return functions.expand(self, proto, node)
@@ -121,15 +128,6 @@ class GraphImporter(GraphScope):
         dtypes = [None if value is None else value.dtype for value in node.inputs]
         made = evaluate(node.op_type, node.attributes, arrays, dtypes)
         return None if made is None else [Value.of(known, dtype) for known, dtype in made]
-
-    def _settle(self, proto: NodeProto, result: Result) -> list[Value | None]:
-        """Results as values whose rank is known, and whose dimensions have names."""
-        several = [result] if isinstance(result, Expr | Value) else list(result)
-        names = [*proto.output, *[""] * len(several)]
-        return [
-            Value(self.settled(each, self.hints.get(name))) if isinstance(each, Expr) else each
-            for each, name in zip(several, names, strict=False)
-        ]
 
 
 @dataclass
@@ -277,16 +275,13 @@ class _Survey:
             version = versions.get(domain, 0)
             called = local_function(node, self.functions)
             if called is not None:
-                self._look_into(called, versions)
+                if id(called) not in self._seen:
+                    self._seen.add(id(called))
+                    self.look(called.node, {**versions, **opsets(called.opset_import)})
             elif find(node.op_type, version, domain) is None and not has_body(node, version, self.functions):
                 self.problems.add(node, "the operator is not supported")
             for graph in _graphs(node):
                 self.look(graph.node, versions)
-
-    def _look_into(self, called: FunctionProto, versions: Mapping[str, int]) -> None:
-        if id(called) not in self._seen:
-            self._seen.add(id(called))
-            self.look(called.node, {**versions, **opsets(called.opset_import)})
 
 
 def check_size(model: Model) -> None:

@@ -21,7 +21,17 @@ def batch_norm(node: Node) -> Result:
     also a normalisation of each element of an item.
     """
     if node.integer("training_mode"):
-        return _batch_norm_in_training(node)
+        # With the statistics of the batch, and those that are kept moved towards them.
+        axes = [0, *range(2, node.rank())]
+        wide = f64 if f64 in (node.dtype(), node.dtype(3)) else f32
+        exact = [function(op.astype(node[0], wide), axes) for function in (op.mean, op.variance)]
+        current = [op.astype(each, node.dtype(3)) for each in exact]
+        share = node.number("momentum", 0.9)
+        moved = [
+            op.add(op.multiply(node[index], node.like(share, index)), op.multiply(new, node.like(1 - share, index)))
+            for index, new in zip((3, 4), current, strict=True)
+        ]
+        return [_batch_norm(node, *exact), *moved]
     if any(node.outputs[1:]):
         raise Refusal("outputs of training are asked for without training_mode, which operator sets since 14 have")
     return _batch_norm(node, node[3], node[4])
@@ -34,20 +44,6 @@ def _batch_norm(node: Node, mean: Expr, variance: Expr) -> Expr:
     if node.rank() == 1 or not node.integer("spatial", 1):
         return _scaled(node, x, (scale, bias, mean, variance))
     return op.nn.batch_norm(x, scale, bias, mean, variance, 1, node.number("epsilon", 1e-5))
-
-
-def _batch_norm_in_training(node: Node) -> Result:
-    """With the statistics of the batch, and those that are kept moved towards them."""
-    axes = [0, *range(2, node.rank())]
-    wide = f64 if f64 in (node.dtype(), node.dtype(3)) else f32
-    exact = [function(op.astype(node[0], wide), axes) for function in (op.mean, op.variance)]
-    current = [op.astype(each, node.dtype(3)) for each in exact]
-    share = node.number("momentum", 0.9)
-    moved = [
-        op.add(op.multiply(node[index], node.like(share, index)), op.multiply(new, node.like(1 - share, index)))
-        for index, new in zip((3, 4), current, strict=True)
-    ]
-    return [_batch_norm(node, *exact), *moved]
 
 
 def _scaled(node: Node, x: Expr, parameters: tuple[Expr, Expr, Expr, Expr]) -> Expr:
@@ -152,24 +148,20 @@ def dropout(node: Node) -> Result:
     """The data as they are, unless in training; the mask is true everywhere."""
     training = node.known(2)
     if node.has(2) and training is None:
-        return _perhaps_in_training(node)
+        # Either, by an operand.
+        node.graph.require_control_flow()
+        with node.bb.if_(op.reshape(converted(node[2], i1), [])) as branch:
+            with branch.then():
+                node.bb.yield_(*_training_dropout(node))
+            with branch.otherwise():
+                node.bb.yield_(node[0], op.full(list(node.shape()), node.bb.const(True)))
+        return branch.results
     if training is not None and training.any():
         return _training_dropout(node)
     if len(node.outputs) < 2 or not node.outputs[1]:
         return node.value(0)
     one = node.bb.const(True) if node.version >= 10 else node.like(1)
     return node.value(0), op.full(list(node.shape()), one)
-
-
-def _perhaps_in_training(node: Node) -> Result:
-    """Either, by an operand."""
-    node.graph.require_control_flow()
-    with node.bb.if_(op.reshape(converted(node[2], i1), [])) as branch:
-        with branch.then():
-            node.bb.yield_(*_training_dropout(node))
-        with branch.otherwise():
-            node.bb.yield_(node[0], op.full(list(node.shape()), node.bb.const(True)))
-    return branch.results
 
 
 def _training_dropout(node: Node) -> tuple[Expr, Expr]:

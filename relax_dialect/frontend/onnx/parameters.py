@@ -59,7 +59,10 @@ _KERNEL: Mapping[str, int] = {"Conv": 1, "ConvInteger": 1, "ConvTranspose": 1, "
 def ranks_of_use(graph: GraphProto) -> dict[str, int]:
     """The ranks of the tensors of a graph, by name, as far as the model says them or its nodes ask for them."""
     known = _said(graph)
-    for node in _to_and_fro(graph.node):
+    # Against their order, so that what is required of a result reaches operands; in order, so that
+    # this reaches the other results of these operands; and against it again.
+    forward = list(graph.node)
+    for node in [*reversed(forward), *forward, *reversed(forward)]:
         names = _alike(node)
         rank = _asked(node, known)
         if rank is None:
@@ -76,14 +79,6 @@ def _alike(node: NodeProto) -> tuple[str, ...]:
     if node.op_type not in _SAME:
         return tuple(operands)
     return (*operands, *(node.output if node.op_type == "Split" else node.output[:1]))
-
-
-def _to_and_fro(nodes: Iterable[NodeProto]) -> list[NodeProto]:
-    """Against their order, so that what is required of a result reaches operands; in order, so that this reaches the
-    other results of these operands; and against it again.
-    """
-    forward = list(nodes)
-    return [*reversed(forward), *forward, *reversed(forward)]
 
 
 def _said(graph: GraphProto) -> dict[str, int]:
@@ -300,7 +295,10 @@ class Parameters:
 
     def _symbol(self, key: str) -> Dim:
         if key not in self._names:
-            self._names[key] = _unused(_symbol_name(key), self._names.values())
+            clean = re.sub(r"\W", "_", key, flags=re.ASCII)
+            name = clean if is_symbol_name(clean) else f"n_{clean}"
+            used = set(self._names.values())
+            self._names[key] = name if name not in used else next(made for made in _numbered(name) if made not in used)
         return symbol(self._names[key])
 
 
@@ -325,16 +323,6 @@ def _no_rank(names: Sequence[str]) -> str:
         f"the rank of {inputs} not known, and the nodes that use it take any: give a shape with "
         f"import_model(..., shapes={{{names[0]!r}: ['n', 4]}}) or --shape '{names[0]}=[n, 4]'"
     )
-
-
-def _symbol_name(name: str) -> str:
-    clean = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return clean if is_symbol_name(clean) else f"n_{clean}"
-
-
-def _unused(name: str, taken: Iterable[str]) -> str:
-    used = set(taken)
-    return name if name not in used else next(made for made in _numbered(name) if made not in used)
 
 
 def _numbered(name: str) -> Iterator[str]:

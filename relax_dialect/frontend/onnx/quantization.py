@@ -38,13 +38,10 @@ def quantize_linear(node: Node) -> Result:
         if not is_small_float(dtype):
             raise Refusal(f"quantised numbers of {dtype} are not supported; the dtype has to have 8 bits or less")
         return small_float(scaled, dtype, bool(node.integer("saturate", 1)))
-    return _quantized(node, scaled, dtype, node.optional(2))
-
-
-def _quantized(node: Node, x: Expr, dtype: Attribute, zero_point: Expr | None) -> Expr:
-    """Scaled numbers as integers of a dtype."""
-    wide = f32 if str(x.dtype) == "f16" else x.dtype or f32
-    rounded, limits = op.round(as_dtype(x, wide)), integer_limits(dtype)
+    # Scaled numbers as integers of a dtype.
+    zero_point = node.optional(2)
+    wide = f32 if str(scaled.dtype) == "f16" else scaled.dtype or f32
+    rounded, limits = op.round(as_dtype(scaled, wide)), integer_limits(dtype)
     if zero_point is not None:
         rounded = op.add(rounded, _spread(node, as_dtype(zero_point, wide)))
     low, high = node.const(limits[0], wide), node.const(limits[1], wide)

@@ -108,7 +108,8 @@ def reduction(node: Node) -> Result:
     """A function of the elements along axes; all axes if none are named."""
     axes, keep = _Axes.of(node), bool(node.integer("keepdims", 1))
     if axes.static == () and node.integer("noop_with_empty_axes"):
-        return _pointwise(node)
+        # The reduction over no axes: what happens to each element.
+        return _reduced(node, node.op_type.removeprefix("Reduce"), node[0], lambda x, kind: x)
     x = node[0]
     kind = node.op_type.removeprefix("Reduce")
     if is_bool(node.dtype()):
@@ -116,41 +117,28 @@ def reduction(node: Node) -> Result:
     return axes.finish(_reduced(node, kind, x, axes.reduce), keep)
 
 
-def _pointwise(node: Node) -> Result:
-    """The reduction over no axes: what happens to each element."""
-    return _reduced(node, node.op_type.removeprefix("Reduce"), node[0], lambda x, kind: x)
-
-
 def _reduced(node: Node, kind: str, x: Expr, reduce: Reduce) -> Expr:
     if kind == "L1":
         return reduce(op.abs(x), "sum")
     if kind in ("L2", "SumSquare"):
-        return _square_sum(node, kind, x, reduce)
+        total = reduce(op.multiply(x, x), "sum")
+        return total if kind == "SumSquare" else _in_floats(node, total, op.sqrt)
     if kind == "LogSum":
         return _in_floats(node, reduce(x, "sum"), op.log)
     if kind == "LogSumExp":
-        return _log_sum_exp(node, x, reduce)
+        # `log(sum(exp(x)))`, relative to the greatest element if that is finite.
+        if not is_float(node.dtype()):
+            return op.astype(op.log(reduce(op.exp(op.astype(x, "f64")), "sum")), node.dtype())
+        top = reduce(x, "max")
+        top = op.where(op.isfinite(top), top, node.like(0))
+        return op.add(op.log(reduce(op.exp(op.subtract(x, top)), "sum")), top)
     return reduce(x, kind.lower())
-
-
-def _square_sum(node: Node, kind: str, x: Expr, reduce: Reduce) -> Expr:
-    total = reduce(op.multiply(x, x), "sum")
-    return total if kind == "SumSquare" else _in_floats(node, total, op.sqrt)
 
 
 def _in_floats(node: Node, x: Expr, function: Callable[[Expr], Expr]) -> Expr:
     """A function of floating-point numbers; integers are converted for it."""
     dtype = node.dtype()
     return function(x) if is_float(dtype) else op.astype(function(op.astype(x, "f64")), dtype)
-
-
-def _log_sum_exp(node: Node, x: Expr, reduce: Reduce) -> Expr:
-    """`log(sum(exp(x)))`, relative to the greatest element if that is finite."""
-    if not is_float(node.dtype()):
-        return op.astype(op.log(reduce(op.exp(op.astype(x, "f64")), "sum")), node.dtype())
-    top = reduce(x, "max")
-    top = op.where(op.isfinite(top), top, node.like(0))
-    return op.add(op.log(reduce(op.exp(op.subtract(x, top)), "sum")), top)
 
 
 @dataclass
@@ -176,13 +164,23 @@ class _Axes:
         else:
             found = node.ints(1)
             if found is None:
-                return _at_run_time(node)
+                node.length(1)
+                hints = node.hinted_dims(node.rank()) if node.integer("keepdims", 1) else None
+                axes = indices_within(node.bb, node[1], [constant(node.rank())], f"'{node.op_type}' axes", "the rank")
+                shape = node.te(lambda axes: kept_shape(axes, node.shape()), axes, name="kept_shape")
+                kept = node.run_time_dims(shape, hints)
+                known = hints is not None and all(dim.is_constant for dim in (*node.shape(), *kept))
+                if known:
+                    pairs = enumerate(zip(node.shape(), kept, strict=True))
+                    axes = tuple(at for at, (old, new) in pairs if old is not new)
+                    return _Axes(node, axes) if axes else _Axes(node, None, kept)
+                return _Axes(node, None, kept)
         return _Axes(node, tuple(from_front(axis, node.rank()) for axis in found or ()))
 
     def reduce(self, x: Expr, kind: str) -> Expr:
         """A reduction whose reduced dimensions become 1."""
         if self.static is None:
-            return self._over_windows(x, kind)
+            return self.node.te(lambda x: reduce_windows(x, self.kept, kind), x, name=f"reduce_{kind}")
         axes = self.static or tuple(range(self.node.rank()))
         if kind in ("max", "min") and not self._has_elements(axes):
             return self.node.te(lambda x: extreme_along(x, axes, kind), x, name=f"reduce_{kind}")
@@ -196,9 +194,6 @@ class _Axes:
         """Whether there is surely an element along each axis, as `relax.max` and `relax.min` require."""
         return all(DEFAULT_PROVER.less_equal(1, self.node.shape()[axis]) for axis in axes)
 
-    def _over_windows(self, x: Expr, kind: str) -> Expr:
-        return self.node.te(lambda x: reduce_windows(x, self.kept, kind), x, name=f"reduce_{kind}")
-
     def finish(self, reduced: Expr, keep: bool) -> Expr:
         """The result: without the reduced dimensions, unless they are kept."""
         if keep:
@@ -210,20 +205,6 @@ class _Axes:
         axes = distinct_axes(node.bb, node[1], node.rank(), f"'{node.op_type}'")
         shape = node.te(lambda axes: shorter_shape(axes, node.shape(), rank), axes, name="reduced_shape")
         return op.reshape(reduced, node.run_time_dims(shape, node.hinted_dims(rank)))
-
-
-def _at_run_time(node: Node) -> _Axes:
-    node.length(1)
-    hints = node.hinted_dims(node.rank()) if node.integer("keepdims", 1) else None
-    axes = indices_within(node.bb, node[1], [constant(node.rank())], f"'{node.op_type}' axes", "the rank")
-    shape = node.te(lambda axes: kept_shape(axes, node.shape()), axes, name="kept_shape")
-    kept = node.run_time_dims(shape, hints)
-    known = hints is not None and all(dim.is_constant for dim in (*node.shape(), *kept))
-    if known:
-        pairs = enumerate(zip(node.shape(), kept, strict=True))
-        axes = tuple(at for at, (old, new) in pairs if old is not new)
-        return _Axes(node, axes) if axes else _Axes(node, None, kept)
-    return _Axes(node, None, kept)
 
 
 @converts("CumSum", "CumProd")

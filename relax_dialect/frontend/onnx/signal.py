@@ -218,7 +218,16 @@ def tf_idf(node: Node) -> Result:
     if pool is None:
         raise Refusal("strings are not supported")
     least, most = node.integer("min_gram_length", 1), node.integer("max_gram_length", 1)
-    grams = _grams(pool, node.integers("ngram_counts") or (), least, most)
+    # The n-grams of the lengths that count, with their numbers in the pool.
+    starts = node.integers("ngram_counts") or ()
+    grams: list[tuple[int, Sequence[int]]] = []
+    number = 0
+    for at, start in enumerate(starts):
+        end, size = starts[at + 1] if at + 1 < len(starts) else len(pool), at + 1
+        for position in range(start, end - size + 1, size):
+            if least <= size <= most:
+                grams.append((number, pool[position : position + size]))
+            number += 1
     columns = node.integers("ngram_indexes") or ()
     longest = max((len(gram) for _, gram in grams), default=1)
     table = np.zeros((max(len(grams), 1), longest + 2), np.int64)
@@ -230,19 +239,6 @@ def tf_idf(node: Node) -> Result:
     counts = node.te(lambda x, table: count_grams(x, table, kind), rows, node.bb.const(table), name="count_grams")
     made = _weighed(node, counts)
     return op.squeeze(made, [0]) if is_row else made
-
-
-def _grams(pool: Sequence[int], starts: Sequence[int], least: int, most: int) -> list[tuple[int, Sequence[int]]]:
-    """The n-grams of the lengths that count, with their numbers in the pool."""
-    found: list[tuple[int, Sequence[int]]] = []
-    number = 0
-    for at, start in enumerate(starts):
-        end, size = starts[at + 1] if at + 1 < len(starts) else len(pool), at + 1
-        for position in range(start, end - size + 1, size):
-            if least <= size <= most:
-                found.append((number, pool[position : position + size]))
-            number += 1
-    return found
 
 
 def _weighed(node: Node, counts: Expr) -> Expr:

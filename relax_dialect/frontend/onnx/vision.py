@@ -113,17 +113,13 @@ def _bilinear(x: te.Tensor, n: te.Expr, c: te.Expr, y: te.Expr, z: te.Expr) -> t
         for right in (0, 1):
             row, column = te.floor(y) + down, te.floor(z) + right
             share = (1 - te.abs(y - row)) * (1 - te.abs(z - column))
-            part = share * _at(x, n, c, row, column)
+            i, j = (te.cast(te.cast(each, "i64"), "index") for each in (row, column))
+            height, width = x.shape[2:]
+            inside = te.logical_and(i >= 0, i < height, j >= 0, j < width)
+            part = share * te.select(inside, x[n, c, _clamped(i, height), _clamped(j, width)], te.const(0, x.dtype))
             total = part if total is None else total + part
     assert total is not None
     return total
-
-
-def _at(x: te.Tensor, n: te.Expr, c: te.Expr, row: te.Expr, column: te.Expr) -> te.Expr:
-    i, j = (te.cast(te.cast(each, "i64"), "index") for each in (row, column))
-    height, width = x.shape[2:]
-    inside = te.logical_and(i >= 0, i < height, j >= 0, j < width)
-    return te.select(inside, x[n, c, _clamped(i, height), _clamped(j, width)], te.const(0, x.dtype))
 
 
 def _clamped(position: te.Expr, length: Dim) -> te.Expr:

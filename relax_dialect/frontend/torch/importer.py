@@ -49,7 +49,15 @@ from tir_dialect.weights import MOST_IN_TEXT
 
 def without_aliases(program: ExportedProgram) -> ExportedProgram:
     """The program with each of its tensors named once; itself if there are no two names of one."""
-    same = _second_names(program)
+    # The inputs of the graph that are the same tensor as an earlier one, with the name of that.
+    first, same = dict[Hashable, str](), dict[str, str]()
+    for spec in program.graph_signature.input_specs:
+        found = program.state_dict.get(spec.target or "", program.constants.get(spec.target or ""))
+        if spec.kind.name not in ("BUFFER", "CONSTANT_TENSOR") or not is_tensor(found) or not found.numel():
+            continue
+        key = found.data_ptr(), tuple(found.shape), tuple(found.stride()), found.dtype
+        if first.setdefault(key, spec.arg.name) != spec.arg.name:
+            same[spec.arg.name] = first[key]
     if not same:
         return program
     library, values = torch(), dict[Any, Any]()
@@ -76,19 +84,6 @@ def without_aliases(program: ExportedProgram) -> ExportedProgram:
         constants=program.constants,
         verifiers=whole.verifiers,
     )
-
-
-def _second_names(program: ExportedProgram) -> dict[str, str]:
-    """The inputs of the graph that are the same tensor as an earlier one, with the name of that."""
-    first, second = dict[Hashable, str](), dict[str, str]()
-    for spec in program.graph_signature.input_specs:
-        found = program.state_dict.get(spec.target or "", program.constants.get(spec.target or ""))
-        if spec.kind.name not in ("BUFFER", "CONSTANT_TENSOR") or not is_tensor(found) or not found.numel():
-            continue
-        key = found.data_ptr(), tuple(found.shape), tuple(found.stride()), found.dtype
-        if first.setdefault(key, spec.arg.name) != spec.arg.name:
-            second[spec.arg.name] = first[key]
-    return second
 
 
 def decomposition_table() -> Any:
@@ -141,7 +136,19 @@ class Importer:
     def _build(self, entry: str, nodes: Sequence[FxNode]) -> ModuleOp:
         """The module; `nodes` are also those of inner graphs."""
         bb, problems = BlockBuilder(), Problems()
-        bounds = bounds_of(self.program.range_constraints, _squeezed(nodes), _counted(nodes))
+        # The symbols in dimensions that are left out if they are 1.
+        found = set[str]()
+        for node in nodes:
+            if node.op != "call_function" or not name_of(node.target).startswith("aten.squeeze"):
+                continue
+            shape = node.args[0].meta["val"].shape
+            axes = node.args[1] if len(node.args) > 1 else range(len(shape))
+            found |= symbols_in([shape[axis] for axis in ([axes] if isinstance(axes, int) else axes) if shape])
+        # The symbols for how many boxes are kept, of which torchvision says that they are at least 2.
+        kept = [node.meta["val"] for node in nodes if name_of(node.target) == "torchvision.nms.default"]
+        bounds = bounds_of(
+            self.program.range_constraints, found, {symbol for each in kept for symbol in symbols_in(each.shape)}
+        )
         bounds |= {name: (bounds[name][0], None) for name in _selected(nodes) if name in bounds}
         bounds = without_marks(bounds, self._guards)
         importer = GraphImporter(bb, self.program.graph_module, problems, bounds)
@@ -260,24 +267,6 @@ def _why_unsupported(node: FxNode) -> str | None:
     if any(has_complex(None, each) for each in said):
         return None if is_complex_supported(name.split(".")[1]) else NO_COMPLEX
     return None if name in CONVERTERS else NO_CONVERTER
-
-
-def _counted(nodes: Sequence[FxNode]) -> set[str]:
-    """The symbols for how many boxes are kept, of which torchvision says that they are at least 2."""
-    kept = [node.meta["val"] for node in nodes if name_of(node.target) == "torchvision.nms.default"]
-    return {symbol for each in kept for symbol in symbols_in(each.shape)}
-
-
-def _squeezed(nodes: Sequence[FxNode]) -> set[str]:
-    """The symbols in dimensions that are left out if they are 1."""
-    found = set[str]()
-    for node in nodes:
-        if node.op != "call_function" or not name_of(node.target).startswith("aten.squeeze"):
-            continue
-        shape = node.args[0].meta["val"].shape
-        axes = node.args[1] if len(node.args) > 1 else range(len(shape))
-        found |= symbols_in([shape[axis] for axis in ([axes] if isinstance(axes, int) else axes) if shape])
-    return found
 
 
 def _selected(nodes: Sequence[FxNode]) -> set[str]:

@@ -105,7 +105,12 @@ def _layer(node: Node, x: Expr, first: int, directions: int, states: list[Expr])
         options["linear_before_reset"] = True
     if node.name == "rnn_relu":
         options["activations"] = " ".join(["relu"] * directions)
-    y, *ends = _LAYERS[node.name](x, w, r, b, _lengths(node), states, batch_first=batch_first, **options)
+    # All sequences are whole.
+    outer, inner, _ = node.shape("input")
+    batch, length = (outer, inner) if node.flag("batch_first") else (inner, outer)
+    y, *ends = _LAYERS[node.name](
+        x, w, r, b, op.full([batch], node.graph.dimension(length, i32)), states, batch_first=batch_first, **options
+    )
     if batch_first:
         return [_joined(y, [0, 1, 2, 3]), *(op.permute_dims(each, [1, 0, 2]) for each in ends)]
     return [_joined(y, [0, 2, 1, 3]), *ends]
@@ -137,10 +142,3 @@ def _reordered(x: Expr, order: list[int]) -> Expr:
         return x
     parts = op.split(x, sections=len(order), axis=0)
     return op.concat([parts[at] for at in order], 0)
-
-
-def _lengths(node: Node) -> Expr:
-    """All sequences are whole."""
-    outer, inner, _ = node.shape("input")
-    batch, length = (outer, inner) if node.flag("batch_first") else (inner, outer)
-    return op.full([batch], node.graph.dimension(length, i32))

@@ -193,19 +193,15 @@ def _bounds(stage: Stage, condition: SSAValue, depth: int) -> Iterator[Index]:
         yield from _bounds(stage, op.lhs, depth)
         yield from _bounds(stage, op.rhs, depth)
     elif isinstance(op, arith.CmpiOp) and op.predicate.value.data == LESS_EQUAL and _is_column(stage, op.lhs, depth):
-        index = _index_of(stage, op.rhs)
+        space = IndexSpace(stage.block)
+        names = [space.variable(axis.value).dim.as_symbol or "" for axis in stage.axes]
+        index = linear(space, names, op.rhs)
         if index.value is None and not any(stride.terms for stride in index.strides[depth:]):
             yield Index(index.base, index.strides[:depth])
 
 
 def _is_column(stage: Stage, value: SSAValue, depth: int) -> bool:
     return len(stage.axes) > depth and stage.axes[depth].value is value
-
-
-def _index_of(stage: Stage, value: SSAValue) -> Index:
-    space = IndexSpace(stage.block)
-    names = [space.variable(axis.value).dim.as_symbol or "" for axis in stage.axes]
-    return linear(space, names, value)
 
 
 MOST_FEATURES = 1024

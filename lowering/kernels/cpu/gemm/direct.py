@@ -84,16 +84,14 @@ class DirectContraction:
             if axis not in (self.axis, *self.rows)
         )
         self.outer_rows = contraction.column[:-1]
-        self.widths = self._widths()
-
-    def _widths(self) -> Sequence[int]:
-        """The vectors of wide tiles: accumulators, an element of each filter and a vector of data have registers."""
+        # The vectors of wide tiles: accumulators, an element of each filter and a vector of data have
+        # registers.
         registers, mr = self.gemm.kernel.target.tile_registers, self.mr
         beside = self.gemm.contraction.columns.stride(self.axis) in (0, 1)  # else to load them takes longest
         most = min(DIRECT_VECTORS if beside else DIRECT_FEW_VECTORS, max(1, (registers - 1 - mr) // mr))
         widths = [*[most] * (most > 1), *[DIRECT_FEW_VECTORS] * (most >= 2 * DIRECT_FEW_VECTORS)]
         length = self.gemm.contraction.stage.extents[self.axis].constant_value
-        return [each for each in widths if length is None or length >= each * self.lanes]
+        self.widths = [each for each in widths if length is None or length >= each * self.lanes]
 
     def _written(self, vectors: int) -> Sequence[int]:
         """The last reduced axes, whose steps are unrolled in a tile of some vectors."""
@@ -137,7 +135,13 @@ class DirectContraction:
             with code.loop(tiles, "tile", vectorize=False) as tile:
                 self._tile(coords, code.add(begin, code.mul(tile, vectors * self.lanes)), vectors, None)
             begin = code.add(begin, code.mul(tiles, vectors * self.lanes))
-        if not self._may_repeat():
+        # Whether results may be made twice, which is faster than masks: what they are made of is not
+        # overwritten.
+        gemm, count = self.gemm, len(self.gemm.contraction.stage.axes)
+        own = {gemm.contraction.store.buffer, *gemm.epilogue.unread}
+        read = [(step, op) for step, op in gemm.epilogue.accesses if isinstance(op, LoadOp) and op.buffer not in own]
+        apart = all(not step.access(op, count).strides[self.axis].terms for step, op in read)
+        if not (apart and not masks_are_registers(gemm.kernel)):
             self._vectors(coords, begin, end, None)
             return
         with code.when(code.compare("sge", code.sub(end, first), self.lanes)) as branch:
@@ -156,14 +160,6 @@ class DirectContraction:
                 return
             on = code.sub(end, start)
             self.gemm.masked(on, self.lanes, lambda masked: self._tile(coords, start, 1, on if masked else None))
-
-    def _may_repeat(self) -> bool:
-        """Whether results may be made twice, which is faster than masks: what they are made of is not overwritten."""
-        gemm, count = self.gemm, len(self.gemm.contraction.stage.axes)
-        own = {gemm.contraction.store.buffer, *gemm.epilogue.unread}
-        read = [(step, op) for step, op in gemm.epilogue.accesses if isinstance(op, LoadOp) and op.buffer not in own]
-        apart = all(not step.access(op, count).strides[self.axis].terms for step, op in read)
-        return apart and not masks_are_registers(gemm.kernel)
 
     def _tile(self, coords: Coords, start: SSAValue, vectors: int, on: SSAValue | None) -> None:
         """Emits some vectors of the results of all filters; `on` lanes if not all."""

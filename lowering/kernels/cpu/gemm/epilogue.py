@@ -104,7 +104,9 @@ class EpilogueEmitter:
 
     def store_lanes(self, accumulators: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         """Stores all lanes of a vector accumulator, or those that are on."""
-        self.put(self._total(accumulators, coords, on), coords, on)
+        # A vector accumulator with what earlier K blocks left.
+        value = self.as_output(accumulators)
+        self.put((value if self.first is None else self.added(value, self._earlier(coords, on))), coords, on)
 
     def put(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         """Stores a vector that already has what earlier K blocks left, in the type of the output."""
@@ -118,11 +120,6 @@ class EpilogueEmitter:
                 self._follow(value, coords, on)
             with code.otherwise(branch):
                 self._keep(value, coords, on)
-
-    def _total(self, accumulators: SSAValue, coords: Coords, on: SSAValue | None) -> SSAValue:
-        """A vector accumulator with what earlier K blocks left."""
-        value = self.as_output(accumulators)
-        return value if self.first is None else self.added(value, self._earlier(coords, on))
 
     def as_output(self, value: SSAValue) -> SSAValue:
         """A vector accumulator in the type of the output: as integers if it is of these."""

@@ -129,7 +129,16 @@ class QuantizedRows:
             )
             for lane in range(0, elements, lanes)
         ]
-        greatest = self._greatest(numbers)
+        # The greatest magnitude of all lanes, in each lane; NaN if there is one.
+        found = [self._value(math.AbsFOp(each)) for each in numbers]
+        while len(found) > 1:
+            pairs = zip(found[::2], found[1::2], strict=True)
+            found = [self._value(arith.MaximumfOp(*pair)) for pair in pairs]
+        (greatest,), distance = found, self._lanes // 2
+        while distance:
+            order = [lane ^ distance for lane in range(self._lanes)]
+            greatest = self._value(arith.MaximumfOp(greatest, shuffle(self.code, (greatest, greatest), order)))
+            distance //= 2
         one_lane = code.alloc([lanes], f32, "greatest", scope="local")
         code.store(greatest, one_lane, [code.index(0)])
         magnitude = code.load(one_lane, [code.index(0)])
@@ -143,27 +152,11 @@ class QuantizedRows:
             for each in (self._value(arith.DivfOp(most, magnitude)), most)
         )
         for i, number in enumerate(numbers):
-            self._split(self._integer(number, inverse, limit), code.add(first, i * lanes))
-
-    def _greatest(self, numbers: list[SSAValue]) -> SSAValue:
-        """The greatest magnitude of all lanes, in each lane; NaN if there is one."""
-        found = [self._value(math.AbsFOp(each)) for each in numbers]
-        while len(found) > 1:
-            pairs = zip(found[::2], found[1::2], strict=True)
-            found = [self._value(arith.MaximumfOp(*pair)) for pair in pairs]
-        (greatest,), distance = found, self._lanes // 2
-        while distance:
-            order = [lane ^ distance for lane in range(self._lanes)]
-            greatest = self._value(arith.MaximumfOp(greatest, shuffle(self.code, (greatest, greatest), order)))
-            distance //= 2
-        return greatest
-
-    def _integer(self, numbers: SSAValue, inverse: SSAValue, limit: SSAValue) -> SSAValue:
-        """Numbers divided by their step, rounded; NaN becomes the limit."""
-        value = self._value(math.RoundEvenOp(self._value(arith.MulfOp(numbers, inverse))))
-        value = self._value(arith.MinnumfOp(value, limit))
-        value = self._value(arith.MaxnumfOp(value, self._value(arith.NegfOp(limit))))
-        return self._converted("fptosi", value, i32)
+            # Numbers divided by their step, rounded; NaN becomes the limit.
+            value = self._value(math.RoundEvenOp(self._value(arith.MulfOp(number, inverse))))
+            value = self._value(arith.MinnumfOp(value, limit))
+            value = self._value(arith.MaxnumfOp(value, self._value(arith.NegfOp(limit))))
+            self._split(self._converted("fptosi", value, i32), code.add(first, i * lanes))
 
     def _split(self, integers: SSAValue, at: SSAValue) -> None:
         """Stores the bytes of integers, each plane to its memory."""

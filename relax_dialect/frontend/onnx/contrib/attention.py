@@ -30,13 +30,12 @@ def scores_bias(node: Node, mask: int, bias: int, keys: Expr) -> Expr | None:
     given = node.optional(bias)
     if not node.has(mask):
         return given
-    nothing, masked = (op.full([], node.const(each, keys.dtype or node.dtype())) for each in (0, _masked(node)))
+    nothing, masked = (
+        op.full([], node.const(each, keys.dtype or node.dtype()))
+        for each in (0, node.number("mask_filter_value", MASKED))
+    )
     chosen = op.where(_seen(node, mask, dims_of(keys, 4)[2]), nothing, masked)
     return chosen if given is None else op.add(given, chosen)
-
-
-def _masked(node: Node) -> float:
-    return node.number("mask_filter_value", MASKED)
 
 
 def _seen(node: Node, index: int, keys: Dim) -> Expr:

@@ -35,7 +35,10 @@ SINK, CACHE_SCALES = 11, (12, 13)
 @converts("GroupQueryAttention", domain=MICROSOFT)
 def group_query_attention(node: Node) -> Result:
     """Attention to a cache and new keys, which are written behind what is valid of each sequence."""
-    _refuse(node)
+    if any(node.has(index) for index in CACHE_SCALES) or node.integer("sliding_window_cache"):
+        raise Refusal("caches that are quantised, or hold a window only, are not supported")
+    if "".join(node.outputs[3:]):
+        raise Refusal("scores as an output are not supported")
     q, k, v = _with_heads_and_rotation(node)
     totals = node.dims(TOTAL)
     total = totals[0] if totals else node.run_time_dims(op.reshape(node[TOTAL], [1]))[0]
@@ -66,13 +69,6 @@ def _attended(node: Node, q: Expr, k: Expr, v: Expr, seen: Expr) -> Expr:
     if sink is None and is_smooth:
         sink = op.full([dims_of(q, 4)[1]], node.like(0))
     return attend_in_parts(node, q, k, v, bias, softcap=softcap, sink=sink)
-
-
-def _refuse(node: Node) -> None:
-    if any(node.has(index) for index in CACHE_SCALES) or node.integer("sliding_window_cache"):
-        raise Refusal("caches that are quantised, or hold a window only, are not supported")
-    if "".join(node.outputs[3:]):
-        raise Refusal("scores as an output are not supported")
 
 
 def _with_heads_and_rotation(node: Node) -> tuple[Expr, Expr, Expr]:

@@ -83,7 +83,10 @@ def qgemm(node: Node) -> Result:
     """`alpha * a @ b + c` of quantised matrices, as numbers, or quantised if there is a scale for that."""
     a, b = _transposed(node, shifted(node, 0, node.optional(2)), "transA"), shifted(node, 3, None)
     if node.has(5):
-        b = op.subtract(b, _along_columns(op.astype(node[5], i32), by_row=bool(node.integer("transB"))))
+        # A number for each column of a product; the matrix may have it as a row.
+        by_row = bool(node.integer("transB"))
+        one = _one(op.astype(node[5], i32))
+        b = op.subtract(b, (op.expand_dims(one, [1]) if by_row and one.ndim == 1 else one))
     product = op.matmul(a, _transposed(node, b, "transB"))
     total = op.add(product, node[6]) if node.has(6) else product
     alpha = node.const(node.number("alpha", 1.0), f32)
@@ -93,12 +96,6 @@ def qgemm(node: Node) -> Result:
 
 def _transposed(node: Node, x: Expr, flag: str) -> Expr:
     return op.permute_dims(x, [1, 0]) if node.integer(flag) else x
-
-
-def _along_columns(x: Expr, *, by_row: bool) -> Expr:
-    """A number for each column of a product; the matrix may have it as a row."""
-    one = _one(x)
-    return op.expand_dims(one, [1]) if by_row and one.ndim == 1 else one
 
 
 @converts("MulInteger", domain=MICROSOFT)
@@ -359,17 +356,15 @@ def dynamic_quantize_lstm(node: Node) -> Result:
         return _layer_of_bytes(node)
     inputs = list(node.inputs[:OPERANDS])
     for index, scale in ((1, 8), (2, 10)):
-        inputs[index] = Value(op.permute_dims(_weights(node, index, scale), [0, 2, 1]))
+        # Weights by direction, input and unit; their scale is by direction, or by direction and unit.
+        by_unit = node.rank(scale) == 2
+        spread = [1] if by_unit else [1, 2]
+        zero = op.expand_dims(op.astype(node[scale + 1], i32), spread)
+        integers = op.subtract(op.astype(node[index], i32), zero)
+        inputs[index] = Value(
+            op.permute_dims(op.multiply(op.astype(integers, f32), op.expand_dims(node[scale], spread)), [0, 2, 1])
+        )
     return recurrent(replace(node, op_type="LSTM", inputs=inputs))
-
-
-def _weights(node: Node, index: int, scale: int) -> Expr:
-    """Weights by direction, input and unit; their scale is by direction, or by direction and unit."""
-    by_unit = node.rank(scale) == 2
-    spread = [1] if by_unit else [1, 2]
-    zero = op.expand_dims(op.astype(node[scale + 1], i32), spread)
-    integers = op.subtract(op.astype(node[index], i32), zero)
-    return op.multiply(op.astype(integers, f32), op.expand_dims(node[scale], spread))
 
 
 def _layer_of_bytes(node: Node) -> Result:

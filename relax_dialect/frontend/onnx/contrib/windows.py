@@ -32,7 +32,7 @@ def crop_and_resize(node: Node) -> Result:
             is_inside = te.logical_and(*(is_inside for _, is_inside in positions))
             positions = [te.select(is_inside, position, te.const(0, "f32")) for position, _ in positions]
             ends = (
-                [_ends(position) for position in positions]
+                [(te.floor(position), te.ceil(position)) for position in positions]
                 if mode == "bilinear"
                 else [(te.round_away(p),) for p in positions]
             )
@@ -64,10 +64,6 @@ def _position(at: te.Expr, size: Dim, region: tuple[te.Expr, te.Expr], length: D
     corner = first * end + te.cast(te.cast(at, "i64"), "f32") * step
     position = te.select(steps > 0, corner, (first + last) * end * 0.5)
     return position, te.logical_and(position >= 0, position <= end)
-
-
-def _ends(position: te.Expr) -> tuple[te.Expr, te.Expr]:
-    return te.floor(position), te.ceil(position)
 
 
 @converts("UnfoldTensor", domain=MICROSOFT)

@@ -57,7 +57,9 @@ def _looked_up(x: te.Tensor, keys: te.Tensor, values: te.Tensor, lone: te.Tensor
 
     def value(*i: te.Expr) -> te.Expr:
         position = te.cast(last[i], "index")
-        other = lone[te.cast(te.cast(te.isnan(x[i]), "i64"), "index")] if _is_float(x) else lone[0]
+        other = (
+            lone[te.cast(te.cast(te.isnan(x[i]), "i64"), "index")] if str(x.dtype).startswith(("f", "bf")) else lone[0]
+        )
         return te.select(keys[position] == x[i], values[position], other)
 
     return te.compute(x.shape, value, name="looked_up")
@@ -73,10 +75,6 @@ def _nearer(x: te.Tensor, keys: te.Tensor, before: te.Tensor, width: int) -> te.
         return te.select(te.logical_and(there < count, keys[inside] <= x[i]), there, before[i])
 
     return te.compute(x.shape, element, name="at")
-
-
-def _is_float(x: te.Tensor) -> bool:
-    return str(x.dtype).startswith(("f", "bf"))
 
 
 @converts("LabelEncoder", since=2, domain=ML)

@@ -53,37 +53,30 @@ def transformed(x: Expr, transform: str) -> Expr:
         case "SOFTMAX":
             return op.nn.softmax(x, 1)
         case "SOFTMAX_ZERO":
-            return _softmax_zero(x)
+            # A softmax that leaves out what is 0: it is only scaled.
+            largest = op.max(x, [1], keepdims=True)
+            is_zero = op.less_equal(op.abs(x), _number(x, 1e-7))
+            powers = op.where(is_zero, op.multiply(x, op.exp(op.negative(largest))), op.exp(op.subtract(x, largest)))
+            total = op.sum(powers, [1], keepdims=True)
+            return op.where(op.equal(total, _number(total, 0)), _number(x, 0.5), op.divide(powers, total))
         case "PROBIT":
-            return _probit(x)
+            # The quantile of the normal distribution, by Winitzki's approximation of the inverse error
+            # function.
+            centred = op.subtract(op.multiply(x, _number(x, 2)), _number(x, 1))
+            one = _number(x, 1)
+            rest = op.multiply(op.subtract(one, centred), op.add(one, centred))
+            log = op.log(rest)
+            v = op.add(op.multiply(log, _number(x, 0.5)), _number(x, 2 / (np.pi * 0.147)))
+            root = op.subtract(op.sqrt(op.subtract(op.multiply(v, v), op.multiply(log, _number(x, 1 / 0.147)))), v)
+            sign = op.where(op.less(centred, _number(x, 0)), _number(x, -1), one)
+            inverse = op.where(op.equal(rest, _number(x, 0)), _number(x, 0), op.multiply(sign, op.sqrt(root)))
+            return op.multiply(inverse, _number(x, 1.41421356))
         case _:
             raise Refusal(f"the post_transform {transform} does not exist")
 
 
 def _number(x: Expr, value: float) -> Expr:
     return op.full_like(x, value)
-
-
-def _softmax_zero(x: Expr) -> Expr:
-    """A softmax that leaves out what is 0: it is only scaled."""
-    largest = op.max(x, [1], keepdims=True)
-    is_zero = op.less_equal(op.abs(x), _number(x, 1e-7))
-    powers = op.where(is_zero, op.multiply(x, op.exp(op.negative(largest))), op.exp(op.subtract(x, largest)))
-    total = op.sum(powers, [1], keepdims=True)
-    return op.where(op.equal(total, _number(total, 0)), _number(x, 0.5), op.divide(powers, total))
-
-
-def _probit(x: Expr) -> Expr:
-    """The quantile of the normal distribution, by Winitzki's approximation of the inverse error function."""
-    centred = op.subtract(op.multiply(x, _number(x, 2)), _number(x, 1))
-    one = _number(x, 1)
-    rest = op.multiply(op.subtract(one, centred), op.add(one, centred))
-    log = op.log(rest)
-    v = op.add(op.multiply(log, _number(x, 0.5)), _number(x, 2 / (np.pi * 0.147)))
-    root = op.subtract(op.sqrt(op.subtract(op.multiply(v, v), op.multiply(log, _number(x, 1 / 0.147)))), v)
-    sign = op.where(op.less(centred, _number(x, 0)), _number(x, -1), one)
-    inverse = op.where(op.equal(rest, _number(x, 0)), _number(x, 0), op.multiply(sign, op.sqrt(root)))
-    return op.multiply(inverse, _number(x, 1.41421356))
 
 
 class Classes:

@@ -172,20 +172,16 @@ def _probabilities(scores: te.Tensor, count: int, a: np.ndarray, b: np.ndarray) 
                 share = builder.let(te.minimum(bounded, 1 - LEAST_PROBABILITY), "share")
                 builder.store(r, (i, j), share)
                 builder.store(r, (j, i), 1 - share)
-            _quadratic_form(builder, r, q, count)
+            # The matrix whose form is least for the probabilities.
+            for t in range(count):
+                others = [j for j in range(count) if j != t]
+                squares = [r[j, t] * r[j, t] for j in others]
+                builder.store(q, (t, t), sum(squares[1:], squares[0]) if squares else te.const(0, q.dtype))
+                for j in others:
+                    builder.store(q, (t, j), -(r[j, t] * r[t, j]))
             _solved(builder, q, p, n, count)
 
     return te.extern([((scores.shape[0], constant(count)), dtype)], [scores], body, name="svm_probabilities")[0]
-
-
-def _quadratic_form(b: te.ExternBuilder, r: te.Tensor, q: te.Tensor, count: int) -> None:
-    """The matrix whose form is least for the probabilities."""
-    for t in range(count):
-        others = [j for j in range(count) if j != t]
-        squares = [r[j, t] * r[j, t] for j in others]
-        b.store(q, (t, t), sum(squares[1:], squares[0]) if squares else te.const(0, q.dtype))
-        for j in others:
-            b.store(q, (t, j), -(r[j, t] * r[t, j]))
 
 
 def _solved(b: te.ExternBuilder, q: te.Tensor, p: te.Tensor, n: te.Expr, count: int) -> None:

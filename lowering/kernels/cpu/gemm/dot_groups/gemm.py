@@ -64,15 +64,12 @@ class DotGroupRows:
         self.count, self.first = count, self.code.index(0)
         self.buffer = self.code.alloc([tasks * count, self.pitch], i32, "packed_rows")
         self.numbers = view(self.code, self.buffer, [tasks * count * self.pitch * groups.parts], groups.storage)
-        self.run, self.runs = self._runs()
-
-    def _runs(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The reduced axes along which a row is contiguous, and those before them."""
+        # The reduced axes along which a row is contiguous, and those before them.
         reduced, extents = self.groups.reduced, self.groups.contraction.stage.extents
         first = len(reduced) - 1
         while first and is_chain(self.groups.rows.accesses, extents, reduced[first - 1 :]):
             first -= 1
-        return reduced[first:], reduced[:first]
+        self.run, self.runs = reduced[first:], reduced[:first]
 
     def take(self, task: SSAValue) -> None:
         """Uses the memory of a task from here on."""
