@@ -254,17 +254,7 @@ class DecoderProgram:
             names = [name for name in self.functions if name.startswith("step") is is_batch and name != "choose"]
             if names:
                 layers = [_CachedLayer(layer, is_batch) for layer in self.decoder.layers]
-                count = "batch" if is_batch else "new"
-                for layer in layers:
-                    rope = layer.layer.rope
-                    angles: dict[str, InfoLike] = (
-                        {} if rope is None else dict.fromkeys(("cos", "sin"), tensor((count, 1, rope.pairs)))
-                    )
-                    inputs: dict[str, InfoLike] = {"x": tensor((count, self.decoder.config.hidden_size))}
-                    name = "layer_of_batch" if is_batch else "layer"
-                    functions.define(
-                        layer, {**inputs, **self._positions(is_batch), **self.pools(), **angles}, name, pure=False
-                    )
+                self._define_layers(functions, layers, is_batch)
                 hidden, params = self._define_hidden(builder, functions, layers, is_batch)
                 for name in names:
                     self._define(builder, name, hidden, params)
@@ -291,6 +281,17 @@ class DecoderProgram:
             f"past{suffix}": PrimType(i64, symbol(f"past{suffix}")),
             f"table{suffix}": tensor((f"pages{suffix}",), "i64"),
         }
+
+    def _define_layers(self, functions: Functions, layers: Sequence[_CachedLayer], is_batch: bool) -> None:
+        count = "batch" if is_batch else "new"
+        for layer in layers:
+            rope = layer.layer.rope
+            angles: dict[str, InfoLike] = (
+                {} if rope is None else dict.fromkeys(("cos", "sin"), tensor((count, 1, rope.pairs)))
+            )
+            inputs: dict[str, InfoLike] = {"x": tensor((count, self.decoder.config.hidden_size))}
+            name = "layer_of_batch" if is_batch else "layer"
+            functions.define(layer, {**inputs, **self._positions(is_batch), **self.pools(), **angles}, name, pure=False)
 
     def _define_hidden(
         self, builder: BlockBuilder, functions: Functions, layers: Sequence[_CachedLayer], is_batch: bool

@@ -62,12 +62,14 @@ _MAX_RANK = 64
 def encode_sections(executable: ExecutableContents) -> list[tuple[bytes, Sequence[Part]]]:
     """Tag and contents of every section, in order."""
     writers = {tag: Writer() for tag in SECTIONS if tag != DATA}
-    _write_metadata(writers["META"], executable.metadata)
+    writer = writers["META"]
+    metadata = executable.metadata
+    writer.string(metadata.mode)
+    writer.string(metadata.target)
+    writer.list(metadata.kernels, lambda kernel: _write_kernel(writer, kernel))
+    writer.list(sorted(metadata.notes.items()), lambda note: _write_note(writer, note))
     writers["FUNC"].list(executable.functions, lambda function: _write_function(writers["FUNC"], function))
-    writer = writers["CODE"]
-    words = [word for instruction in executable.code for word in encode(instruction)]
-    writer.u64(len(words))
-    writer.words(words)
+    _write_code(writers["CODE"], executable.code)
     locations = sorted(executable.locations.items())
     writers["LOCS"].list(locations, lambda item: _write_location(writers["LOCS"], item))
     writers["NATV"].list(executable.native, lambda native: _write_native(writers["NATV"], native))
@@ -89,13 +91,6 @@ def read_sections(make: type[E], readers: Mapping[str, Reader], data: Array, is_
     for reader in readers.values():
         reader.finish()
     return make(functions, constants, code, native, metadata, dict(locations), is_foreign)
-
-
-def _write_metadata(writer: Writer, metadata: Metadata) -> None:
-    writer.string(metadata.mode)
-    writer.string(metadata.target)
-    writer.list(metadata.kernels, lambda kernel: _write_kernel(writer, kernel))
-    writer.list(sorted(metadata.notes.items()), lambda note: _write_note(writer, note))
 
 
 def _write_note(writer: Writer, note: tuple[str, str]) -> None:
@@ -175,6 +170,12 @@ def _read_flag(reader: Reader) -> bool:
     if flag > 1:
         reader.fail(f"expected 0 or 1, got {flag}")
     return bool(flag)
+
+
+def _write_code(writer: Writer, code: Sequence[Instruction]) -> None:
+    words = [word for instruction in code for word in encode(instruction)]
+    writer.u64(len(words))
+    writer.words(words)
 
 
 def _read_code(reader: Reader) -> tuple[Instruction, ...]:

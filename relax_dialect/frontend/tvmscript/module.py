@@ -109,29 +109,7 @@ class ModuleReader:
         program.type_params = self._tree.type_params
         program.plain = self._contents.plain
         program.meshes = self._contents.meshes
-        # Heads first, so that functions may call those below; then bodies; then what they are together.
-        readers: list[PrimFunctionReader] = []
-        for name, function in self._contents.functions.items():
-            if function.kind == "prim_func":
-                with program.findings.collected():
-                    reader = PrimFunctionReader(self._source, self._aliases, self._constants, program, function.node)
-                    func = reader.prepare(private=function.options.get("private", False))
-                    filename, line, column = self._source.location(function.node)
-                    func.location = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
-                    builder.functions.define(func)
-                    program.prim[name] = reader
-                    readers.append(reader)
-                if name not in program.prim:
-                    self._failed.add(name)
-        complete: list[PrimFunctionReader] = []
-        for reader in readers:
-            if not mentions(reader.node, self._failed):
-                with program.findings.collected():
-                    reader.read_body()
-                    complete.append(reader)
-        for reader in complete:
-            with program.findings.collected():
-                reader.finish()
+        self._read_prim_funcs(program, builder)
         self._read_functions(program, builder)
         program.findings.raise_all()
         return self._finished(builder)
@@ -217,6 +195,31 @@ class ModuleReader:
                     self._constants.bind(target.id, Deferred(value))
 
     # Building
+
+    def _read_prim_funcs(self, program: Program, builder: BlockBuilder) -> None:
+        """Heads first, so that functions may call those below; then bodies; then what they are together."""
+        readers: list[PrimFunctionReader] = []
+        for name, function in self._contents.functions.items():
+            if function.kind == "prim_func":
+                with program.findings.collected():
+                    reader = PrimFunctionReader(self._source, self._aliases, self._constants, program, function.node)
+                    func = reader.prepare(private=function.options.get("private", False))
+                    filename, line, column = self._source.location(function.node)
+                    func.location = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
+                    builder.functions.define(func)
+                    program.prim[name] = reader
+                    readers.append(reader)
+                if name not in program.prim:
+                    self._failed.add(name)
+        complete: list[PrimFunctionReader] = []
+        for reader in readers:
+            if not mentions(reader.node, self._failed):
+                with program.findings.collected():
+                    reader.read_body()
+                    complete.append(reader)
+        for reader in complete:
+            with program.findings.collected():
+                reader.finish()
 
     def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
         nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}

@@ -50,15 +50,7 @@ def compute_inline(self: ScheduleState, block: Block) -> None:
     _check_inputs(self, producer, loads)
     _check_in_scope(self, producer, loads)
     check_declared(self, declared, loads)
-    # Refuses a producer that does not run for all elements if for the others it might load what is
-    # not there.
-    instances = Instances(self, producer.op)
-    numbers = range(len(producer.op.iterators))
-    extents = instances.extents(numbers)
-    for index, extent in zip(positions, shape_of(producer.store.buffer), strict=True):
-        if index is not None:
-            extents[index] = extent
-    check_new_instances(self, instances, extents, numbers, producer.loads)
+    _check_elements(self, producer, positions)
     computed: dict[tuple[object, ...], SSAValue] = {}
     read: list[LoadOp] = []
     for load in loads:
@@ -142,6 +134,17 @@ def _check_in_scope(self: ScheduleState, producer: ElementBlock, loads: Sequence
                 f'"{value.name_hint}" is local to where block "{producer.op.block_name.data}" is, '
                 f"expected a value that {describe(outside)} can use, too"
             )
+
+
+def _check_elements(self: ScheduleState, producer: ElementBlock, positions: Sequence[int | None]) -> None:
+    """Refuses a producer that does not run for all elements if for the others it might load what is not there."""
+    instances = Instances(self, producer.op)
+    numbers = range(len(producer.op.iterators))
+    extents = instances.extents(numbers)
+    for index, extent in zip(positions, shape_of(producer.store.buffer), strict=True):
+        if index is not None:
+            extents[index] = extent
+    check_new_instances(self, instances, extents, numbers, producer.loads)
 
 
 def _own_write(loads: Sequence[LoadOp], inputs: set[SSAValue]) -> Operation | None:

@@ -126,29 +126,7 @@ class _TilePanels(Panels):
     @override
     def pack(self, batch: SSAValue) -> None:
         self._pack_keys(batch)
-        # Values at two positions at a time, feature beside feature; missing ones are zeros.
-        code, totals, contraction = self.code, self.totals, self.totals.contraction
-        theirs = self.attention.all_coords(batch, None)[1]
-        count = code.dim(self.attention.n)
-        steps = ceildiv(self.attention.n, constant(STEP))
-        numbers = _as_numbers(code, self._values)
-        order = [lane for i in range(TILE_SIZE) for lane in (i, TILE_SIZE + i)]
-        with (
-            code.loop(code.dim(steps), "step") as step,
-            code.loop(code.index(TILE_SIZE), "group") as group,
-            code.loop(code.dim(ceildiv(totals.n, constant(TILE_SIZE))), "tile") as tile,
-        ):
-            pair: list[list[SSAValue]] = []
-            for side in range(2):
-                position = code.add(code.add(code.mul(step, STEP), code.mul(group, 2)), side)
-                on = code.select(code.compare("slt", position, count), code.index(TILE_SIZE), code.index(0))
-                at = code.minimum(position, code.sub(count, 1))
-                coords = {**theirs, contraction.reduced: at, contraction.column: code.mul(tile, TILE_SIZE)}
-                value = totals.vector(contraction.columns, coords, contraction.column, on)
-                pair.append(self.attention.split(self._only(value, on)))
-            for part, (low, high) in enumerate(zip(*pair, strict=True)):
-                both = shuffle(code, (low, high), order)
-                code.store(both, numbers, [tile, step, code.index(part), group, code.index(0)])
+        self._pack_values(batch)
 
     def _pack_keys(self, batch: SSAValue) -> None:
         """Sixteen keys at a time are split and transposed; missing ones are the last one once more."""
@@ -174,6 +152,31 @@ class _TilePanels(Panels):
                 lines = [code.load(memory, [part, code.index(j), code.index(0)], TILE_SIZE) for j in range(TILE_SIZE)]
                 for i, each in enumerate(transposed(code, lines)):
                     code.store(each, self._keys, [tile, step, part, code.index(i), code.index(0)])
+
+    def _pack_values(self, batch: SSAValue) -> None:
+        """Values at two positions at a time, feature beside feature; missing ones are zeros."""
+        code, totals, contraction = self.code, self.totals, self.totals.contraction
+        theirs = self.attention.all_coords(batch, None)[1]
+        count = code.dim(self.attention.n)
+        steps = ceildiv(self.attention.n, constant(STEP))
+        numbers = _as_numbers(code, self._values)
+        order = [lane for i in range(TILE_SIZE) for lane in (i, TILE_SIZE + i)]
+        with (
+            code.loop(code.dim(steps), "step") as step,
+            code.loop(code.index(TILE_SIZE), "group") as group,
+            code.loop(code.dim(ceildiv(totals.n, constant(TILE_SIZE))), "tile") as tile,
+        ):
+            pair: list[list[SSAValue]] = []
+            for side in range(2):
+                position = code.add(code.add(code.mul(step, STEP), code.mul(group, 2)), side)
+                on = code.select(code.compare("slt", position, count), code.index(TILE_SIZE), code.index(0))
+                at = code.minimum(position, code.sub(count, 1))
+                coords = {**theirs, contraction.reduced: at, contraction.column: code.mul(tile, TILE_SIZE)}
+                value = totals.vector(contraction.columns, coords, contraction.column, on)
+                pair.append(self.attention.split(self._only(value, on)))
+            for part, (low, high) in enumerate(zip(*pair, strict=True)):
+                both = shuffle(code, (low, high), order)
+                code.store(both, numbers, [tile, step, code.index(part), group, code.index(0)])
 
     def _only(self, value: SSAValue, on: SSAValue) -> SSAValue:
         """The first lanes of a vector, and zeros."""
