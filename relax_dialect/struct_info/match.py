@@ -56,27 +56,13 @@ def is_subtype(derived: Attribute, base: Attribute, prover: Prover | None = None
         return Verdict.RUNTIME  # S1
     prover = prover or Prover()
     if isinstance(derived, PrimType) and isinstance(base, PrimType):
-        # S3: prim values have equal dtypes; a value that the base names is the derived one's.
-        if derived.dtype != base.dtype:
-            return Verdict.NEVER
-        return _dimension(derived.value, base.value, prover)
+        return _prim(derived, base, prover)
     if isinstance(derived, ShapeType) and isinstance(base, ShapeType):
         return shape_verdict(derived.dims, base.dims, prover)
     if isinstance(derived, TensorType) and isinstance(base, TensorType):
-        # S5: dtype, device and sharding agree where the base knows them, and shapes do as in S4.
-        return _all(
-            (
-                _known(derived.dtype, base.dtype),
-                _known(derived.device, base.device),
-                sharding_verdict(derived.sharding, base.sharding, prover),
-                shape_verdict(derived.dims, base.dims, prover),
-            )
-        )
+        return _tensor(derived, base, prover)
     if isinstance(derived, TupleType) and isinstance(base, TupleType):
-        # S6: tuples have equally many fields, each a subtype.
-        if len(derived.fields) != len(base.fields):
-            return Verdict.NEVER
-        return _all(is_subtype(*pair, prover) for pair in zip(derived.fields, base.fields, strict=True))
+        return _tuple(derived, base, prover)
     if isinstance(derived, FuncType) and isinstance(base, FuncType):
         return _function(derived, base, prover)
     return Verdict.NEVER  # S2
@@ -101,6 +87,13 @@ def _known(derived: object, base: object) -> Verdict:
     return Verdict.RUNTIME if derived is None else Verdict.NEVER
 
 
+def _prim(derived: PrimType, base: PrimType, prover: Prover) -> Verdict:
+    """S3: prim values have equal dtypes; a value that the base names is the derived one's."""
+    if derived.dtype != base.dtype:
+        return Verdict.NEVER
+    return _dimension(derived.value, base.value, prover)
+
+
 def _dimension(derived: Dim | None, base: Dim | None, prover: Prover) -> Verdict:
     if base is None:
         return Verdict.YES
@@ -118,6 +111,18 @@ def shape_verdict(derived: Shape, base: Shape, prover: Prover) -> Verdict:
     return _all(_dimension(*pair, prover) for pair in zip(derived, base, strict=True))
 
 
+def _tensor(derived: TensorType, base: TensorType, prover: Prover) -> Verdict:
+    """S5: dtype, device and sharding agree where the base knows them, and shapes do as in S4."""
+    return _all(
+        (
+            _known(derived.dtype, base.dtype),
+            _known(derived.device, base.device),
+            sharding_verdict(derived.sharding, base.sharding, prover),
+            shape_verdict(derived.dims, base.dims, prover),
+        )
+    )
+
+
 def sharding_verdict(derived: ShardingAttr | None, base: ShardingAttr | None, prover: Prover) -> Verdict:
     """S11: shardings have the same axes and placements, and equal sizes; of a tensor without one nothing is known."""
     if base is None or derived == base:
@@ -128,6 +133,13 @@ def sharding_verdict(derived: ShardingAttr | None, base: ShardingAttr | None, pr
     if names[0] != names[1] or derived.placements != base.placements:
         return Verdict.NEVER
     return _all(equality(left.size, right.size, prover) for left, right in zip(derived.mesh, base.mesh, strict=True))
+
+
+def _tuple(derived: TupleType, base: TupleType, prover: Prover) -> Verdict:
+    """S6: tuples have equally many fields, each a subtype."""
+    if len(derived.fields) != len(base.fields):
+        return Verdict.NEVER
+    return _all(is_subtype(*pair, prover) for pair in zip(derived.fields, base.fields, strict=True))
 
 
 def _function(derived: FuncType, base: FuncType, prover: Prover) -> Verdict:
@@ -145,13 +157,17 @@ def _function(derived: FuncType, base: FuncType, prover: Prover) -> Verdict:
     if base.opaque:
         if base.derive is not None and base.derive != derived.derive:
             return Verdict.RUNTIME  # S8
-        # The result type without the symbols that only a call would bind.
-        from relax_dialect.struct_info.erase import erase_symbols
-
-        return is_subtype(erase_symbols(derived.ret, derived.symbol_names), base.ret, prover)  # S8
+        return is_subtype(_closed(derived), base.ret, prover)  # S8
     if derived.opaque:
         return Verdict.RUNTIME  # S9
     return _callable_as(derived, base, prover)  # S10
+
+
+def _closed(func: FuncType) -> Attribute:
+    """The result type without the symbols that only a call would bind."""
+    from relax_dialect.struct_info.erase import erase_symbols
+
+    return erase_symbols(func.ret, func.symbol_names)
 
 
 def _callable_as(derived: FuncType, base: FuncType, prover: Prover) -> Verdict:
@@ -337,8 +353,7 @@ class _Matcher:
             self._match_number(declared.value, actual.value, position)
         elif isinstance(declared, TupleType) and isinstance(actual, TupleType):
             self._require(len(declared.fields) == len(actual.fields), declared, actual, position)
-            for index, pair in enumerate(zip(declared.fields, actual.fields, strict=True)):
-                self._match(*pair, AccessPath(position.root, (*position.fields, index)))
+            self._match_fields(declared.fields, actual.fields, position)
         elif isinstance(declared, FuncType) and isinstance(actual, FuncType):
             self.functions.append((actual, declared, position))
         else:
@@ -371,6 +386,10 @@ class _Matcher:
             )
         for mine, other in zip(declared.mesh, actual.mesh, strict=True):
             self.equations.append((mine.size, other.size, position))
+
+    def _match_fields(self, declared: Sequence[StructInfo], actual: Sequence[StructInfo], position: AccessPath) -> None:
+        for index, pair in enumerate(zip(declared, actual, strict=True)):
+            self._match(*pair, AccessPath(position.root, (*position.fields, index)))
 
     def _match_dims(self, declared: Shape, actual: Shape, position: AccessPath) -> None:
         if declared is None:
