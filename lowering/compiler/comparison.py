@@ -131,7 +131,7 @@ def _checked(value: SSAValue, found: object, meant: object) -> Checked:
     hint = value.name_hint or f"result of {owner.name}"
     where = described(owner.location)
     return Checked(
-        (f"%{hint} = {owner.name}" + (f" at {where}" if where else "")),
+        f"%{hint} = {owner.name}" + (f" at {where}" if where else ""),
         str(value.type),
         error,
         difference(found, meant, "it"),

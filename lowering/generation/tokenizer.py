@@ -199,7 +199,7 @@ def tokenizer_of(file: GGUFFile, cache: CodeCache = NO_CACHE) -> Tokenizer:
     return Tokenizer(
         file.path,
         tokenizer,
-        (_token(file, tokens, "bos") if file.metadata.get("tokenizer.ggml.add_bos_token", usual) is True else None),
+        _token(file, tokens, "bos") if file.metadata.get("tokenizer.ggml.add_bos_token", usual) is True else None,
         _ends(file, tokens),
         _template(file),
         _named(file, tokens),

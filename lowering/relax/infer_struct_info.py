@@ -171,23 +171,26 @@ class StructInfoInference:
         if isinstance(op, LoopOp):
             self._loop(op)
         elif isinstance(op, ClosureOp):
-            # A recursive closure is walked again for as long as its result becomes more precise.
-            declared = self._types.declared(op, 0, op.function_type)
-            known = declared if isinstance(declared, FuncType) else op.function_type
-            while True:
-                if op.itself is not None:
-                    self._types.set_types([op.itself], [known])
-                self._block(op.body.block)
-                ret = _returned(op, known.ret, op.itself is not None)
-                if ret == known.ret:
-                    break
-                known = with_result(known, ret)
-            self._types.set_types([op.result], [known])
+            self._closure(op)
         else:
             for region in op.regions:
                 for block in region.blocks:
                     self._block(block)
             self._types.infer(op)
+
+    def _closure(self, op: ClosureOp) -> None:
+        """A recursive closure is walked again for as long as its result becomes more precise."""
+        declared = self._types.declared(op, 0, op.function_type)
+        known = declared if isinstance(declared, FuncType) else op.function_type
+        while True:
+            if op.itself is not None:
+                self._types.set_types([op.itself], [known])
+            self._block(op.body.block)
+            ret = _returned(op, known.ret, op.itself is not None)
+            if ret == known.ret:
+                break
+            known = with_result(known, ret)
+        self._types.set_types([op.result], [known])
 
     def _loop(self, op: LoopOp) -> None:
         """The carried values have what first values and yielded values have in common.

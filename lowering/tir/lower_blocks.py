@@ -67,16 +67,7 @@ def _move(block: BlockOp, init: InitOp, placement: InitPlacement) -> None:
         if op not in wanted:
             continue
         if isinstance(op, ForOp):
-            # The loop without its body.
-            copy = ForOp(
-                values.get(op.upper, op.upper),
-                lower=None if op.lower is None else values.get(op.lower, op.lower),
-                kind=op.kind.data,
-                annotations=None if op.annotations is None else op.annotations.data,
-                name_hint=op.induction_var.name_hint,
-            )
-            copy.location = op.location
-            values[op.induction_var] = copy.induction_var
+            copy = _copy_loop(op, values)
             Rewriter.insert_op(copy, point)
             point = InsertPoint.at_end(copy.body.block)
         else:
@@ -84,6 +75,20 @@ def _move(block: BlockOp, init: InitOp, placement: InitPlacement) -> None:
     for op in _init_block(block, init, placement, values):
         Rewriter.insert_op(op, point)
     Rewriter.erase_op(init)
+
+
+def _copy_loop(loop: ForOp, values: dict[SSAValue, SSAValue]) -> ForOp:
+    """The loop without its body."""
+    copy = ForOp(
+        values.get(loop.upper, loop.upper),
+        lower=None if loop.lower is None else values.get(loop.lower, loop.lower),
+        kind=loop.kind.data,
+        annotations=None if loop.annotations is None else loop.annotations.data,
+        name_hint=loop.induction_var.name_hint,
+    )
+    copy.location = loop.location
+    values[loop.induction_var] = copy.induction_var
+    return copy
 
 
 def _init_block(

@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 
 from lowering.tune.choice import Choice
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.schedule import Loop, Schedule, ScheduleError
+from tir_dialect.schedule import Block, Loop, Schedule, ScheduleError
 from tir_dialect.target import Target
 from tir_dialect.types import IteratorKind
 
@@ -125,27 +125,28 @@ def _traces(func: PrimFuncOp, target: Target, *, threads: bool) -> Iterator[Choi
     for rows, vectors, parallel in product(ROWS, COLUMNS, (False, True) if several and threads else (several,)):
         schedule = Schedule(func.clone())
         try:
-            # The two innermost spatial loops in tiles, sums in between, the innermost as vectors, the
-            # outermost in threads.
-            block = schedule.get_blocks()[0]
-            columns = vectors * target.lanes(32)
-            loops = schedule.get_loops(block)
-            kinds = {iterator.binding: iterator.kind for iterator in block.op.iterators}
-            spatial = [loop for loop in loops if kinds.get(loop.op.induction_var) is IteratorKind.SPATIAL]
-            reduced = [loop for loop in loops if loop not in spatial]
-            if not spatial:
-                raise ScheduleError("tile", "expected a spatial loop")
-            if len(spatial) == 1 and not reduced:
-                outer, inner = schedule.split(spatial[0], [None, columns])
-                order: list[Loop] = [outer, inner]
-            else:
-                order = _tile_rows(schedule, spatial, reduced, rows, columns)
-            schedule.vectorize(order[-1])
-            if parallel:
-                schedule.parallel(order[0])
+            _tile(schedule, schedule.get_blocks()[0], rows, vectors * target.lanes(32), parallel)
         except ScheduleError:
             continue
         yield Choice(schedule.trace)
+
+
+def _tile(schedule: Schedule, block: Block, rows: int, columns: int, parallel: bool) -> None:
+    """The two innermost spatial loops in tiles, sums in between, the innermost as vectors, the outermost in threads."""
+    loops = schedule.get_loops(block)
+    kinds = {iterator.binding: iterator.kind for iterator in block.op.iterators}
+    spatial = [loop for loop in loops if kinds.get(loop.op.induction_var) is IteratorKind.SPATIAL]
+    reduced = [loop for loop in loops if loop not in spatial]
+    if not spatial:
+        raise ScheduleError("tile", "expected a spatial loop")
+    if len(spatial) == 1 and not reduced:
+        outer, inner = schedule.split(spatial[0], [None, columns])
+        order: list[Loop] = [outer, inner]
+    else:
+        order = _tile_rows(schedule, spatial, reduced, rows, columns)
+    schedule.vectorize(order[-1])
+    if parallel:
+        schedule.parallel(order[0])
 
 
 def _tile_rows(schedule: Schedule, spatial: list[Loop], reduced: list[Loop], rows: int, columns: int) -> list[Loop]:

@@ -58,20 +58,7 @@ def plan_function(func: FuncOp) -> FunctionPlan:
 
     Raises `InvalidModule` with every op that lets a tensor out of its storage, or a storage out of its function.
     """
-    # Every block that the entry reaches, each after its dominators.
-    entry = func.body.blocks[0]
-    seen, finished = {entry}, list[Block]()
-    stack = [(entry, iter(_successors(entry)))]
-    while stack:
-        block, successors = stack[-1]
-        following = next((successor for successor in successors if successor not in seen), None)
-        if following is None:
-            finished.append(block)
-            stack.pop()
-        else:
-            seen.add(following)
-            stack.append((following, iter(_successors(following))))
-    order = finished[::-1]
+    order = _reverse_postorder(func)
     plan = FunctionPlan(order, _cyclic_blocks(order))
     # Tensors in storages and all views of them.
     in_storage: set[SSAValue] = set()
@@ -108,6 +95,23 @@ def branch_edges(op: Operation | None) -> Iterator[tuple[Block, Sequence[SSAValu
 
 def _successors(block: Block) -> list[Block]:
     return [target for target, _ in branch_edges(block.last_op)]
+
+
+def _reverse_postorder(func: FuncOp) -> list[Block]:
+    """Every block that the entry reaches, each after its dominators."""
+    entry = func.body.blocks[0]
+    seen, finished = {entry}, list[Block]()
+    stack = [(entry, iter(_successors(entry)))]
+    while stack:
+        block, successors = stack[-1]
+        following = next((successor for successor in successors if successor not in seen), None)
+        if following is None:
+            finished.append(block)
+            stack.pop()
+        else:
+            seen.add(following)
+            stack.append((following, iter(_successors(following))))
+    return finished[::-1]
 
 
 def _cyclic_blocks(order: Sequence[Block]) -> set[Block]:

@@ -428,7 +428,7 @@ class Col2ImOp(Operator):
         counts = [windows.count(axis, dim, constant(window[axis])) for axis, dim in enumerate(dims)]
         known = [dim for dim in counts if dim is not None]
         inference.require_equal(
-            columns, (product(known) if len(known) == len(counts) else None), "a column for each window"
+            columns, product(known) if len(known) == len(counts) else None, "a column for each window"
         )  # C3
         left = None if channels is None else floordiv(channels, positions.constant_term)
         return (inference.tensor(0).with_shape((batch, left, *dims)),)

@@ -249,37 +249,6 @@ def verify_executable(
     """The calls of builtins, by instruction, whose arguments may be of a wrong kind, which has to be checked at run
     time. Raises `ValueError` that names function and instruction at the first thing that is wrong.
     """
-    _verify_names(functions)
-    if metadata.mode not in ("bytecode", "native"):
-        raise ValueError(f"mode expected bytecode or native, got '{metadata.mode}'")
-    for index in locations:
-        if not 0 <= index < len(code):
-            raise ValueError(f"location of instruction {index}, but there are {len(code)} instructions")
-    # The functions' instructions follow each other without gap.
-    size = len(code)
-    position = 0
-    for function in functions:
-        if function.kind is not FunctionKind.BYTECODE:
-            continue
-        where = f"function {function.name}"
-        if function.start != position or not function.start < function.end <= size:
-            raise ValueError(
-                f"{where}: instructions {function.start} to {function.end} do not follow on {position} within {size}"
-            )
-        if not len(function.parameters) <= function.frame_size <= MAX_REGISTERS:
-            raise ValueError(f"{where}: {len(function.parameters)} parameters in {function.frame_size} registers")
-        position = function.end
-    if position != size:
-        raise ValueError(f"instructions {position} to {size} belong to no function")
-    unproved: set[int] = set()
-    for function in functions:
-        if function.kind is FunctionKind.BYTECODE:
-            _verify_bytecode(function, functions, constants, code)
-            unproved.update(_verify_flow(function, functions, constants, code))
-    return frozenset(unproved)
-
-
-def _verify_names(functions: Sequence[FunctionInfo]) -> None:
     seen = set[str]()
     for function in functions:
         if not function.name:
@@ -296,6 +265,36 @@ def _verify_names(functions: Sequence[FunctionInfo]) -> None:
             name = function.name.removeprefix(BUILTIN_PREFIX)
             if function.kind is not FunctionKind.PACKED or name not in BUILTINS:
                 raise ValueError(f"'{function.name}' is not a function of the run-time library")
+    if metadata.mode not in ("bytecode", "native"):
+        raise ValueError(f"mode expected bytecode or native, got '{metadata.mode}'")
+    for index in locations:
+        if not 0 <= index < len(code):
+            raise ValueError(f"location of instruction {index}, but there are {len(code)} instructions")
+    _verify_ranges(functions, len(code))
+    unproved: set[int] = set()
+    for function in functions:
+        if function.kind is FunctionKind.BYTECODE:
+            _verify_bytecode(function, functions, constants, code)
+            unproved.update(_verify_flow(function, functions, constants, code))
+    return frozenset(unproved)
+
+
+def _verify_ranges(functions: Sequence[FunctionInfo], size: int) -> None:
+    """The functions' instructions follow each other without gap."""
+    position = 0
+    for function in functions:
+        if function.kind is not FunctionKind.BYTECODE:
+            continue
+        where = f"function {function.name}"
+        if function.start != position or not function.start < function.end <= size:
+            raise ValueError(
+                f"{where}: instructions {function.start} to {function.end} do not follow on {position} within {size}"
+            )
+        if not len(function.parameters) <= function.frame_size <= MAX_REGISTERS:
+            raise ValueError(f"{where}: {len(function.parameters)} parameters in {function.frame_size} registers")
+        position = function.end
+    if position != size:
+        raise ValueError(f"instructions {position} to {size} belong to no function")
 
 
 def _verify_bytecode(

@@ -112,20 +112,7 @@ class _Chat:
         before = list(self.messages)
         self.messages.append({"role": "user", "content": message})
         try:
-            # The tokens of the conversation, of which the oldest messages are left out where there is no room
-            # for all.
-            tokenizer, first = self.model.tokenizer, len(_told(self.args))
-            room = self.model.context - min(self.args.max_tokens, self.model.context // 4)
-            is_cut = False
-            while True:
-                prompt = tokenizer.encode(tokenizer.chat(self.messages))
-                if len(prompt) <= room or len(self.messages) <= first + 1:
-                    break
-                del self.messages[first : first + 2]
-                is_cut = True
-            self.model.check(prompt)
-            if is_cut:
-                print("(the context is full: the oldest messages are forgotten)", file=sys.stderr)
+            prompt = self._prompt()
         except ValueError as error:
             self.messages = before
             print(error, file=sys.stderr)
@@ -143,6 +130,25 @@ class _Chat:
         print(flush=True)
         self.messages.append({"role": "assistant", "content": text})
         self.total.add(made)
+
+    def _prompt(self) -> list[int]:
+        """The tokens of the conversation, of which the oldest messages are left out where there is no room for all.
+
+        `ValueError` if there is none for the last one.
+        """
+        tokenizer, first = self.model.tokenizer, len(_told(self.args))
+        room = self.model.context - min(self.args.max_tokens, self.model.context // 4)
+        is_cut = False
+        while True:
+            prompt = tokenizer.encode(tokenizer.chat(self.messages))
+            if len(prompt) <= room or len(self.messages) <= first + 1:
+                break
+            del self.messages[first : first + 2]
+            is_cut = True
+        self.model.check(prompt)
+        if is_cut:
+            print("(the context is full: the oldest messages are forgotten)", file=sys.stderr)
+        return prompt
 
 
 def _serve(model: LanguageModel, args: argparse.Namespace) -> None:

@@ -81,17 +81,7 @@ class PassMonitor:
             self._validate(previous, module)
         if previous is not None and self.print_between:
             print(f"// -----// IR after {previous.name} //----- //", print_module(module), sep="\n", file=sys.stderr)
-        # Prints what `--mlir-print-ir-..` says.
-        options = self.printing
-        text = print_module(module) if options.compares else None
-        if previous is not None and (options.after_all or previous.name in options.after):
-            if not options.only_changes or text != self._text:
-                self._dump("After", previous.name, module)
-            elif options.only_changes:
-                print(f"// -----// IR Dump After {previous.name} (no change) //----- //", file=sys.stderr)
-        if following is not None and (options.before_all or following.name in options.before):
-            self._dump("Before", following.name, module)
-        self._text = text
+        self._print(previous, module, following)
         self.running = following
         self.position += 1
         if following is not None and self.keep_text:
@@ -108,6 +98,19 @@ class PassMonitor:
             self.validation.after(module, previous.name)
         except DiagnosticException as error:
             raise ToolError(str(error)) from error
+
+    def _print(self, previous: ModulePass | None, module: ModuleOp, following: ModulePass | None) -> None:
+        """Prints what `--mlir-print-ir-..` says."""
+        options = self.printing
+        text = print_module(module) if options.compares else None
+        if previous is not None and (options.after_all or previous.name in options.after):
+            if not options.only_changes or text != self._text:
+                self._dump("After", previous.name, module)
+            elif options.only_changes:
+                print(f"// -----// IR Dump After {previous.name} (no change) //----- //", file=sys.stderr)
+        if following is not None and (options.before_all or following.name in options.before):
+            self._dump("Before", following.name, module)
+        self._text = text
 
     def _dump(self, when: str, name: str, module: ModuleOp) -> None:
         print(f"// -----// IR Dump {when} {name} //----- //", print_module(module), sep="\n", file=sys.stderr)

@@ -75,16 +75,17 @@ class BlockTree:
         """Appends a block."""
         above, *others = self._sources.get(id(block)) or [0]
         for other in others:
-            a = above
-            b = other
-            while a != b:
-                if a > b:
-                    a = self._above[a]
-                else:
-                    b = self._above[b]
-            above = a
+            above = self._common(above, other)
         self._numbers[id(block)] = len(self._above)
         self._above.append(above)
+
+    def _common(self, a: int, b: int) -> int:
+        while a != b:
+            if a > b:
+                a = self._above[a]
+            else:
+                b = self._above[b]
+        return a
 
     def dominates(self, block: Block, other: Block) -> bool:
         """Whether a block dominates another one."""

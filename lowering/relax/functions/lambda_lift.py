@@ -107,25 +107,7 @@ def _lift(closure: ClosureOp, name: str) -> FuncOp:
     for number in numbers:
         number.result.name_hint = str(number.result.type.value)
     captured = [*(number.result for number in numbers), *values]
-    # The type of the function: captured values first; symbols keep the bounds that they have around
-    # the closure.
-    inner = closure.function_type
-    bounds: dict[str, SymbolAttr] = {}
-    parent = closure.parent_op()
-    while parent is not None:
-        if isinstance(parent, BindsBlockSymbols):
-            bounds |= {bound.symbol.data: bound for bound in parent.symbols}
-        parent = parent.parent_op()
-    func = FuncOp(
-        name,
-        FuncType(
-            [*as_struct_infos(value.type for value in captured), *inner.params],
-            inner.ret,
-            pure=inner.pure,
-            symbols=[*(bounds.get(name) or SymbolAttr(name) for name in symbols), *inner.symbols],
-        ),
-        visibility="private",
-    )
+    func = FuncOp(name, _lifted_type(closure, captured, symbols), visibility="private")
     made = MakeClosureOp(name, captured, closure.function_type)
     made.result.name_hint = closure.result.name_hint
     inherit_location(closure, [func, *numbers, made])
@@ -152,6 +134,23 @@ def _captures(closure: ClosureOp) -> tuple[list[SSAValue], list[str]]:
             symbols |= symbols_used(op)
             witnessed.update(symbols_witnessed(op))
     return [value for value in values if value not in inside], sorted(symbols - witnessed)
+
+
+def _lifted_type(closure: ClosureOp, captured: Sequence[SSAValue], symbols: Sequence[str]) -> FuncType:
+    """The type of the function: captured values first; symbols keep the bounds that they have around the closure."""
+    inner = closure.function_type
+    bounds: dict[str, SymbolAttr] = {}
+    parent = closure.parent_op()
+    while parent is not None:
+        if isinstance(parent, BindsBlockSymbols):
+            bounds |= {bound.symbol.data: bound for bound in parent.symbols}
+        parent = parent.parent_op()
+    return FuncType(
+        [*as_struct_infos(value.type for value in captured), *inner.params],
+        inner.ret,
+        pure=inner.pure,
+        symbols=[*(bounds.get(name) or SymbolAttr(name) for name in symbols), *inner.symbols],
+    )
 
 
 def _move_body(closure: ClosureOp, func: FuncOp, captured: Sequence[SSAValue]) -> None:

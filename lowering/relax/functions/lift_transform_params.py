@@ -132,19 +132,9 @@ class _Lifting:
         changed = self._type(
             [*kept, *types],
             self.func.function_type.ret,
-            (named | {bound.symbol.data for bound, witness in used if witness.first_use is not None}),
+            named | {bound.symbol.data for bound, witness in used if witness.first_use is not None},
         )
-        # Copies the ops, with the constants that they use, into the new function.
-        mapping: dict[SSAValue, SSAValue] = dict(zip(self.weights, new.params, strict=True))
-        for weight, param in zip(self.weights, new.params, strict=True):
-            param.name_hint = weight.name_hint
-        new.name_params(self.func.param_names[len(self.func.params) - len(self.weights) :])
-        constants = dict.fromkeys(value.owner for op in self.ops for value in op.operands if value not in self._values)
-        ops = [op.clone(mapping) for op in (*constants, *self.ops) if isinstance(op, Operation)]
-        result = TupleOp(*(mapping[value] for value in self.outputs))
-        end = ReturnOp(result.result)
-        new.body.block.add_ops([*ops, result, end])
-        inherit_location(self.func, [new, result, end])
+        self._fill(new)
         self._take_out(changed)
         Rewriter.insert_op(new, InsertPoint.before(self.func))
 
@@ -164,6 +154,19 @@ class _Lifting:
                 hint,
             )
         return info
+
+    def _fill(self, new: FuncOp) -> None:
+        """Copies the ops, with the constants that they use, into the new function."""
+        mapping: dict[SSAValue, SSAValue] = dict(zip(self.weights, new.params, strict=True))
+        for weight, param in zip(self.weights, new.params, strict=True):
+            param.name_hint = weight.name_hint
+        new.name_params(self.func.param_names[len(self.func.params) - len(self.weights) :])
+        constants = dict.fromkeys(value.owner for op in self.ops for value in op.operands if value not in self._values)
+        ops = [op.clone(mapping) for op in (*constants, *self.ops) if isinstance(op, Operation)]
+        result = TupleOp(*(mapping[value] for value in self.outputs))
+        end = ReturnOp(result.result)
+        new.body.block.add_ops([*ops, result, end])
+        inherit_location(self.func, [new, result, end])
 
     def _take_out(self, info: FuncType) -> None:
         func, block = self.func, self.func.body.block

@@ -319,7 +319,7 @@ class _Kernels:
             for op in self.module.ops:
                 last = op if isinstance(op, PrimFuncOp) else last
             Rewriter.insert_op(
-                found[0], (InsertPoint.at_start(self.module.body.block) if last is None else InsertPoint.after(last))
+                found[0], InsertPoint.at_start(self.module.body.block) if last is None else InsertPoint.after(last)
             )
         self.merged.update(dict.fromkeys(kernel.callees))
         call = kernel.call(*found)

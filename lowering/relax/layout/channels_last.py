@@ -70,26 +70,7 @@ class MoveChannelsLast(RewritePattern):
     @op_rewrite_pattern
     def match_and_rewrite(self, op: ForwardConvolutionOp, rewriter: PatternRewriter) -> None:
         if _is_converted(op):
-            # The ops in place of a convolution in the default layouts.
-            rank, alone = op.RANK, op.groups.value.data > 1
-            letters = spatial_letters(rank)
-            last = (0, *range(2, rank + 2), 1)
-            new: list[Operation] = []
-            x = _permuted(op.x, op, last, new)
-            new.append(w := PermuteDimsOp(op.w, (*range(2, rank + 2), 1, 0) if alone else last))
-            windows = op.windows
-            made = _FORWARD[rank](
-                x,
-                w,
-                strides=windows.strides,
-                padding=windows.padding,
-                dilation=windows.dilation,
-                groups=op.groups.value.data,
-                data_layout=f"N{letters}C",
-                kernel_layout=f"{letters}IO" if alone else f"O{letters}I",
-                out_dtype=op.out_dtype,
-            )
-            rewriter.replace(op, [*new, made, PermuteDimsOp(made, (0, rank + 1, *range(1, rank + 1)))])
+            rewriter.replace(op, _converted(op))
 
 
 def _is_converted(op: ForwardConvolutionOp) -> bool:
@@ -121,6 +102,29 @@ def _is_from_integers(value: SSAValue) -> bool:
 
 
 _FORWARD: dict[int, type[Conv1dOp | Conv2dOp | Conv3dOp]] = {1: Conv1dOp, 2: Conv2dOp, 3: Conv3dOp}
+
+
+def _converted(op: ForwardConvolutionOp) -> list[Operation]:
+    """The ops in place of a convolution in the default layouts."""
+    rank, alone = op.RANK, op.groups.value.data > 1
+    letters = spatial_letters(rank)
+    last = (0, *range(2, rank + 2), 1)
+    new: list[Operation] = []
+    x = _permuted(op.x, op, last, new)
+    new.append(w := PermuteDimsOp(op.w, (*range(2, rank + 2), 1, 0) if alone else last))
+    windows = op.windows
+    made = _FORWARD[rank](
+        x,
+        w,
+        strides=windows.strides,
+        padding=windows.padding,
+        dilation=windows.dilation,
+        groups=op.groups.value.data,
+        data_layout=f"N{letters}C",
+        kernel_layout=f"{letters}IO" if alone else f"O{letters}I",
+        out_dtype=op.out_dtype,
+    )
+    return [*new, made, PermuteDimsOp(made, (0, rank + 1, *range(1, rank + 1)))]
 
 
 def _permuted(value: SSAValue, user: Operation, axes: Sequence[int], new: list[Operation]) -> SSAValue:

@@ -231,24 +231,7 @@ def with_panels(func: PrimFuncOp, name: str, layouts: Mapping[int, PanelLayout])
         parameter = Rewriter.replace_value_with_new_type(parameter, _panel_type(kind, layout))
         for load in [use.operation for use in parameter.uses]:
             assert isinstance(load, LoadOp)  # as was found
-            # Reads from panels what was in a buffer with dimensions of these sizes.
-            sizes = _sizes(kind)
-            indices = Indices([])
-            if layout.parts > 1:
-                element = [index for index, size in zip(load.indices, sizes, strict=True) if size != 1]
-                sizes = [size for size in sizes if size != 1]
-                positions = group_indices(indices, element, sizes, layout.transposed, layout.width, layout.parts)
-            else:
-                *batch, r, j = load.indices
-                r, j = (j, r) if layout.transposed else (r, j)
-                panel, within = indices.split(j, layout.width)
-                positions = [*batch, panel, r, within]
-            new = LoadOp(load.buffer, positions)
-            new.result.name_hint = load.result.name_hint
-            for op in (*indices.emitted, new):
-                op.location = load.location
-            Rewriter.insert_op(indices.emitted, InsertPoint.before(load))
-            Rewriter.replace_op(load, new)
+            _rewrite(load, layout, _sizes(kind))
     return copy
 
 
@@ -266,6 +249,26 @@ def _panel_type(kind: BufferType, layout: PanelLayout) -> BufferType:
 
 def _sizes(kind: BufferType) -> list[int]:
     return [dim.constant_value or 0 for dim in kind.shape]
+
+
+def _rewrite(load: LoadOp, layout: PanelLayout, sizes: Sequence[int]) -> None:
+    """Reads from panels what was in a buffer with dimensions of these sizes."""
+    indices = Indices([])
+    if layout.parts > 1:
+        element = [index for index, size in zip(load.indices, sizes, strict=True) if size != 1]
+        sizes = [size for size in sizes if size != 1]
+        positions = group_indices(indices, element, sizes, layout.transposed, layout.width, layout.parts)
+    else:
+        *batch, r, j = load.indices
+        r, j = (j, r) if layout.transposed else (r, j)
+        panel, within = indices.split(j, layout.width)
+        positions = [*batch, panel, r, within]
+    new = LoadOp(load.buffer, positions)
+    new.result.name_hint = load.result.name_hint
+    for op in (*indices.emitted, new):
+        op.location = load.location
+    Rewriter.insert_op(indices.emitted, InsertPoint.before(load))
+    Rewriter.replace_op(load, new)
 
 
 def in_panels(value: TensorAttr, layout: PanelLayout) -> TensorAttr:

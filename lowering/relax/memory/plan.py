@@ -132,23 +132,7 @@ def plan(buffers: Sequence[Buffer], prover: Prover) -> Plan:
     sizes = [aligned(buffer.size) for buffer in buffers]
     offsets: dict[int, Dim] = {}
     total = _pack_constants(buffers, sizes, offsets)
-    # Give every buffer of symbolic size a slot whose other users are dead while it lives.
-    slots: list[_Slot] = []
-    free: list[int] = []  # in the order in which they were made
-    busy: list[tuple[int, int]] = []  # a heap of the last step of a slot's user, and the slot
-    for i in sorted((i for i, size in enumerate(sizes) if not size.is_constant), key=lambda i: buffers[i].start):
-        while busy and busy[0][0] < buffers[i].start:
-            insort(free, heappop(busy)[1])
-        number = _best_slot(slots, free, sizes[i], prover)
-        if number is None:
-            number = len(slots)
-            slots.append(_Slot(sizes[i]))
-        else:
-            free.remove(number)
-            slots[number].make_room(sizes[i], prover)
-        slots[number].users.append(i)
-        heappush(busy, (buffers[i].end, number))
-    for slot in slots:
+    for slot in _share_slots(buffers, sizes, prover):
         for user in slot.users:
             offsets[user] = total
         total = total + slot.size
@@ -171,6 +155,26 @@ def _pack_constants(buffers: Sequence[Buffer], sizes: Sequence[Dim], offsets: di
         insort(placed, (offset, offset + constants[i], buffers[i]), key=lambda block: block[0])
         offsets[i] = constant(offset)
     return constant(max((end for _, end, _ in placed), default=0))
+
+
+def _share_slots(buffers: Sequence[Buffer], sizes: Sequence[Dim], prover: Prover) -> list[_Slot]:
+    """Give every buffer of symbolic size a slot whose other users are dead while it lives."""
+    slots: list[_Slot] = []
+    free: list[int] = []  # in the order in which they were made
+    busy: list[tuple[int, int]] = []  # a heap of the last step of a slot's user, and the slot
+    for i in sorted((i for i, size in enumerate(sizes) if not size.is_constant), key=lambda i: buffers[i].start):
+        while busy and busy[0][0] < buffers[i].start:
+            insort(free, heappop(busy)[1])
+        number = _best_slot(slots, free, sizes[i], prover)
+        if number is None:
+            number = len(slots)
+            slots.append(_Slot(sizes[i]))
+        else:
+            free.remove(number)
+            slots[number].make_room(sizes[i], prover)
+        slots[number].users.append(i)
+        heappush(busy, (buffers[i].end, number))
+    return slots
 
 
 def _best_slot(slots: Sequence[_Slot], free: Sequence[int], size: Dim, prover: Prover) -> int | None:

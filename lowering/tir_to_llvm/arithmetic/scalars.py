@@ -118,21 +118,24 @@ def _saturated(b: LLVMBuilder, value: SSAValue, result: Attribute) -> SSAValue:
 def _whole(b: LLVMBuilder, number: SSAValue, bits: int) -> SSAValue:
     """A number that is in range, in as many bits as it takes of 32 or 64."""
     if bits > 32 and b.module.vector_bits < 512:
-        # An f64 as an integer of 64 bits: AVX2 has no instruction for it, but sums that leave halves in
-        # their bits.
-        kind, wide = number.type, like(number.type, i64)
-        whole = b.overloaded("llvm.trunc", (number,), kind)
-        scaled = b.make(llvm.FMulOp, (whole, b.float(2.0**-32, kind)), kind)
-        upper = b.overloaded("llvm.floor", (scaled,), kind)
-        lower = b.overloaded("llvm.fmuladd", (upper, b.float(-(2.0**32), kind), whole), kind)
-        high, low = (
-            b.make(llvm.BitcastOp, (b.make(llvm.FAddOp, (half, b.float(one, kind)), kind),), wide)
-            for half, one in ((upper, _UPPER), (lower, _LOWER))
-        )
-        shifted = b.make(llvm.ShlOp, (high, b.integer(32, wide)), wide)
-        return b.make(llvm.OrOp, (shifted, b.make(llvm.AndOp, (low, b.integer((1 << 32) - 1, wide)), wide)), wide)
+        return _by_halves(b, number)
     kind = llvm_ext.FPToUIOp if bits in (32, 64) else llvm_ext.FPToSIOp
     return b.make(kind, (number,), like(number.type, i32 if bits <= 32 else i64))
+
+
+def _by_halves(b: LLVMBuilder, number: SSAValue) -> SSAValue:
+    """An f64 as an integer of 64 bits: AVX2 has no instruction for it, but sums that leave halves in their bits."""
+    kind, wide = number.type, like(number.type, i64)
+    whole = b.overloaded("llvm.trunc", (number,), kind)
+    scaled = b.make(llvm.FMulOp, (whole, b.float(2.0**-32, kind)), kind)
+    upper = b.overloaded("llvm.floor", (scaled,), kind)
+    lower = b.overloaded("llvm.fmuladd", (upper, b.float(-(2.0**32), kind), whole), kind)
+    high, low = (
+        b.make(llvm.BitcastOp, (b.make(llvm.FAddOp, (half, b.float(one, kind)), kind),), wide)
+        for half, one in ((upper, _UPPER), (lower, _LOWER))
+    )
+    shifted = b.make(llvm.ShlOp, (high, b.integer(32, wide)), wide)
+    return b.make(llvm.OrOp, (shifted, b.make(llvm.AndOp, (low, b.integer((1 << 32) - 1, wide)), wide)), wide)
 
 
 def f64_to_f16(b: LLVMBuilder, value: SSAValue) -> SSAValue:

@@ -291,7 +291,7 @@ def lower_vectorized(e: Emitter, loop: ForOp) -> None:
     assert first is not None  # the trip count is known
     accessed = [byte_size(op.buffer_type.dtype) for op in _accesses(loop)]
     lanes = max(1, e.context.options.vector_bits // (8 * max(accessed, default=4)))
-    _lower_lanes(e, loop, first, trips, (REGISTERS_PER_VALUE * lanes))
+    _lower_lanes(e, loop, first, trips, REGISTERS_PER_VALUE * lanes)
 
 
 def _lower_lanes(e: Emitter, loop: ForOp, first: int, trips: int, most: int) -> None:
@@ -349,7 +349,7 @@ def _writes_are_apart(loop: ForOp, may_alias: bool) -> bool:
         # What memory an access is to: the buffer that its views are of; None for any that may overlap
         # with another.
         root = root_buffer(op.buffer)
-        accesses.setdefault((None if may_alias and not isinstance(root.owner, AllocBufferOp) else root), []).append(op)
+        accesses.setdefault(None if may_alias and not isinstance(root.owner, AllocBufferOp) else root, []).append(op)
     written = [group for group in accesses.values() if any(type(op) is StoreOp for op in group)]
     lane = symbol("relax$lane")
     numbers: dict[SSAValue, int] = {}

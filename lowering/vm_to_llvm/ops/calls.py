@@ -14,6 +14,7 @@ from lowering.diagnostics import fail
 from lowering.llvm.builder.function_builder import call_op
 from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
+from lowering.vm_to_llvm.deferral import Rest
 from lowering.vm_to_llvm.observation import observed
 from lowering.vm_to_llvm.plan import Boxed, Number, is_number
 from lowering.vm_to_llvm.state import FunctionState
@@ -160,20 +161,24 @@ class LowerCallClosure(RewritePattern):
     def match_and_rewrite(self, op: CallClosureOp, state: FunctionState) -> None:
         rest = state.facts.deferred.get(op)
         if rest is not None:
-            # Leaves the frame, and the call to the caller.
-            emit = state.emit
-            check = (
-                emit.value(new_op(llvm.ZeroOp, (), (PTR,)))
-                if rest.check is None
-                else emit.address(entry_symbol(rest.check.sym_name.data))
-            )
-            values = state.cell_array([op.closure, *op.arguments, *rest.captured])
-            count, captured = emit.integer(len(op.arguments)), emit.integer(len(rest.captured))
-            state.call("vmrt_defer", [emit.arguments[0], values, count, check, captured])
-            state.give_back()
-            emit.return_(emit.integer(1, I32))
+            _defer(state, op, rest)
             return
         _call_function(state, op, FUNCTION_VALUE, state.any_at(op.closure, len(op.arguments)), op.arguments)
+
+
+def _defer(state: FunctionState, op: CallClosureOp, rest: Rest) -> None:
+    """Leaves the frame, and the call to the caller."""
+    emit = state.emit
+    check = (
+        emit.value(new_op(llvm.ZeroOp, (), (PTR,)))
+        if rest.check is None
+        else emit.address(entry_symbol(rest.check.sym_name.data))
+    )
+    values = state.cell_array([op.closure, *op.arguments, *rest.captured])
+    count, captured = emit.integer(len(op.arguments)), emit.integer(len(rest.captured))
+    state.call("vmrt_defer", [emit.arguments[0], values, count, check, captured])
+    state.give_back()
+    emit.return_(emit.integer(1, I32))
 
 
 def _call_function(

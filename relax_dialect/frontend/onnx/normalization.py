@@ -21,17 +21,7 @@ def batch_norm(node: Node) -> Result:
     also a normalisation of each element of an item.
     """
     if node.integer("training_mode"):
-        # With the statistics of the batch, and those that are kept moved towards them.
-        axes = [0, *range(2, node.rank())]
-        wide = f64 if f64 in (node.dtype(), node.dtype(3)) else f32
-        exact = [function(op.astype(node[0], wide), axes) for function in (op.mean, op.variance)]
-        current = [op.astype(each, node.dtype(3)) for each in exact]
-        share = node.number("momentum", 0.9)
-        moved = [
-            op.add(op.multiply(node[index], node.like(share, index)), op.multiply(new, node.like(1 - share, index)))
-            for index, new in zip((3, 4), current, strict=True)
-        ]
-        return [_batch_norm(node, *exact), *moved]
+        return _batch_norm_in_training(node)
     if any(node.outputs[1:]):
         raise Refusal("outputs of training are asked for without training_mode, which operator sets since 14 have")
     return _batch_norm(node, node[3], node[4])
@@ -44,6 +34,20 @@ def _batch_norm(node: Node, mean: Expr, variance: Expr) -> Expr:
     if node.rank() == 1 or not node.integer("spatial", 1):
         return _scaled(node, x, (scale, bias, mean, variance))
     return op.nn.batch_norm(x, scale, bias, mean, variance, 1, node.number("epsilon", 1e-5))
+
+
+def _batch_norm_in_training(node: Node) -> Result:
+    """With the statistics of the batch, and those that are kept moved towards them."""
+    axes = [0, *range(2, node.rank())]
+    wide = f64 if f64 in (node.dtype(), node.dtype(3)) else f32
+    exact = [function(op.astype(node[0], wide), axes) for function in (op.mean, op.variance)]
+    current = [op.astype(each, node.dtype(3)) for each in exact]
+    share = node.number("momentum", 0.9)
+    moved = [
+        op.add(op.multiply(node[index], node.like(share, index)), op.multiply(new, node.like(1 - share, index)))
+        for index, new in zip((3, 4), current, strict=True)
+    ]
+    return [_batch_norm(node, *exact), *moved]
 
 
 def _scaled(node: Node, x: Expr, parameters: tuple[Expr, Expr, Expr, Expr]) -> Expr:

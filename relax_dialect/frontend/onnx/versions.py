@@ -30,17 +30,7 @@ def modernized(node: Node) -> Node:
     if old is None or (new is not None and old.since_version == new.since_version):
         return node
     if node.op_type in _BROADCASTS:
-        # The second operand with dimensions behind, so that its first one stands at the attribute `axis`.
-        x, y = node.rank(0), node.rank(1)
-        axis = node.attributes.get("axis")
-        if node.op_type == "PRelu":
-            axis = 1 if x > 1 else 0
-        elif axis is None or not node.integer("broadcast"):
-            return node
-        trailing = x - int(axis) % max(x, 1) - y
-        if trailing <= 0 or node.shape(1) == node.shape(0):
-            return node
-        return replace(node, inputs=[node.value(0), Value(op.expand_dims(node[1], range(y, y + trailing)))])
+        return _aligned(node)
     if node.op_type in _INFERENCE and not node.integer("is_test"):
         raise Refusal(
             f"version {node.version} of the operator trains without is_test: convert the model with "
@@ -48,6 +38,20 @@ def modernized(node: Node) -> Node:
         )
     rewrite = _REWRITTEN.get(node.op_type)
     return node if rewrite is None else rewrite(node)
+
+
+def _aligned(node: Node) -> Node:
+    """The second operand with dimensions behind, so that its first one stands at the attribute `axis`."""
+    x, y = node.rank(0), node.rank(1)
+    axis = node.attributes.get("axis")
+    if node.op_type == "PRelu":
+        axis = 1 if x > 1 else 0
+    elif axis is None or not node.integer("broadcast"):
+        return node
+    trailing = x - int(axis) % max(x, 1) - y
+    if trailing <= 0 or node.shape(1) == node.shape(0):
+        return node
+    return replace(node, inputs=[node.value(0), Value(op.expand_dims(node[1], range(y, y + trailing)))])
 
 
 def _with(node: Node, **attributes: Any) -> Node:

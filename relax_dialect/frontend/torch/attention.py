@@ -32,26 +32,7 @@ def flash_attention(node: Node) -> Result:
 
 def _attention(node: Node) -> Expr:
     if node.number("dropout_p"):
-        # In training, when random weights are dropped.
-        q, k, v = (node.tensor(name) for name in ("query", "key", "value"))
-        *_, length, features = node.shape("query")
-        if q.ndim is None or k.ndim is None or node.flag("enable_gqa"):
-            raise Refusal("dropout together with grouped heads is not supported")
-        scale = node.number("scale") if node.has("scale") else None
-        turned = op.permute_dims(k, [*range(k.ndim - 2), k.ndim - 1, k.ndim - 2])
-        scores = op.matmul(q, turned)
-        if scale is None:
-            scores = op.divide(scores, op.sqrt(node.graph.dimension(features, node.dtype("query"))))
-        else:
-            scores = op.multiply(scores, node.like(scale, scores))
-        mask = node.optional("attn_mask")
-        if node.flag("is_causal"):
-            mask = op.tril(op.full([length, node.shape("key")[-2]], node.bb.const(True)))
-        if mask is not None and mask.dtype == i1:
-            scores = op.where(mask, scores, node.like(-math.inf, scores))
-        elif mask is not None:
-            scores = op.add(scores, mask)
-        return op.matmul(kept(node, op.nn.softmax(scores, -1), node.number("dropout_p"))[0], v)
+        return _with_dropout(node)
     q, k, v = (_with_heads(node, name) for name in ("query", "key", "value"))
     scale = node.number("scale") if node.has("scale") else None
     causal = "TopLeft" if node.flag("is_causal") else None
@@ -109,6 +90,29 @@ def _as_many_heads(node: Node, q: Expr, k: Expr, v: Expr) -> tuple[Expr, Expr, E
         return x if dims[0] == batch else op.broadcast_to(x, [batch, heads, length, features])
 
     return q, repeated(k, node.shape("1")), repeated(v, node.shape("2"))
+
+
+def _with_dropout(node: Node) -> Expr:
+    """In training, when random weights are dropped."""
+    q, k, v = (node.tensor(name) for name in ("query", "key", "value"))
+    *_, length, features = node.shape("query")
+    if q.ndim is None or k.ndim is None or node.flag("enable_gqa"):
+        raise Refusal("dropout together with grouped heads is not supported")
+    scale = node.number("scale") if node.has("scale") else None
+    turned = op.permute_dims(k, [*range(k.ndim - 2), k.ndim - 1, k.ndim - 2])
+    scores = op.matmul(q, turned)
+    if scale is None:
+        scores = op.divide(scores, op.sqrt(node.graph.dimension(features, node.dtype("query"))))
+    else:
+        scores = op.multiply(scores, node.like(scale, scores))
+    mask = node.optional("attn_mask")
+    if node.flag("is_causal"):
+        mask = op.tril(op.full([length, node.shape("key")[-2]], node.bb.const(True)))
+    if mask is not None and mask.dtype == i1:
+        scores = op.where(mask, scores, node.like(-math.inf, scores))
+    elif mask is not None:
+        scores = op.add(scores, mask)
+    return op.matmul(kept(node, op.nn.softmax(scores, -1), node.number("dropout_p"))[0], v)
 
 
 def _with_heads(node: Node, name: str) -> Expr:

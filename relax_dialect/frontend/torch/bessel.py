@@ -54,6 +54,20 @@ def _hankel(order: float) -> list[float]:
     return found
 
 
+def _oscillating(order: int, x: te.Expr, *, second: bool) -> te.Expr:
+    """`J` or `Y` of numbers from 25 on."""
+    terms, squared = _hankel(order), 1 / (x * x)
+    even = polynomial(squared, [each * (-1) ** k for k, each in enumerate(terms[::2])])
+    odd = polynomial(squared, [each * (-1) ** k for k, each in enumerate(terms[1::2])]) / x
+    # The sine and cosine of x - (order / 2 + 1 / 4) * pi, without a difference of large numbers.
+    sine, cosine, root = te.sin(x), te.cos(x), math.sqrt(0.5)
+    shifted_sine, shifted_cosine = (sine - cosine) * root, (sine + cosine) * root
+    if order == 1:
+        shifted_sine, shifted_cosine = -shifted_cosine, shifted_sine
+    made = even * shifted_sine + odd * shifted_cosine if second else even * shifted_cosine - odd * shifted_sine
+    return made * te.sqrt(2 / (math.pi * x))
+
+
 def _ordinary(order: int, *, second: bool) -> Function:
     """`J` of order 0 or 1, or `Y`, which is of positive numbers only; NaN of infinities, as in PyTorch."""
 
@@ -77,17 +91,7 @@ def _ordinary(order: int, *, second: bool) -> Function:
             if order:
                 between = 2 / math.pi * ((log_middle - 1) * first - 2 * of_one - zeroth / middle)
         high = te.maximum(size, _FAR)
-        # `J` or `Y` of numbers from 25 on.
-        terms, squared = _hankel(order), 1 / (high * high)
-        even = polynomial(squared, [each * (-1) ** k for k, each in enumerate(terms[::2])])
-        odd = polynomial(squared, [each * (-1) ** k for k, each in enumerate(terms[1::2])]) / high
-        # The sine and cosine of x - (order / 2 + 1 / 4) * pi, without a difference of large numbers.
-        sine, cosine, root = te.sin(high), te.cos(high), math.sqrt(0.5)
-        shifted_sine, shifted_cosine = (sine - cosine) * root, (sine + cosine) * root
-        if order == 1:
-            shifted_sine, shifted_cosine = -shifted_cosine, shifted_sine
-        made = even * shifted_sine + odd * shifted_cosine if second else even * shifted_cosine - odd * shifted_sine
-        found = te.select(size < _NEAR, near, te.select(size < _FAR, between, (made * te.sqrt(2 / (math.pi * high)))))
+        found = te.select(size < _NEAR, near, te.select(size < _FAR, between, _oscillating(order, high, second=second)))
         found = te.select(te.isinf(x), _nan(), found)
         if second:
             found = te.select(x == 0, -_infinite(), te.select(x < 0, _nan(), found))

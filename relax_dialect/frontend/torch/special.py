@@ -75,20 +75,23 @@ def digamma(x: te.Expr) -> te.Expr:
 _TERMS = 45
 
 
+def _scaled_bessel(order: int, x: te.Expr) -> te.Expr:
+    """`exp(-abs(x)) * I(abs(x))` of a modified Bessel function: its power series up to 15, then the asymptotic one."""
+    size = te.abs(x)
+    rising = [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(_TERMS)]
+    low = te.minimum(size, 15)
+    near = polynomial(low * low * 0.25, rising) * te.exp(-low) * (1 if order == 0 else low * 0.5)
+    falling = [1.0]
+    for k in range(1, 25):
+        falling.append(falling[-1] * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k))
+    high = te.maximum(size, 15)
+    far = polynomial(1 / high, falling) / te.sqrt(high * (2 * math.pi))
+    return te.select(size < 15, near, te.select(te.isnan(x), x, far))
+
+
 def _bessel(order: int, *, is_scaled: bool) -> Callable[[te.Expr], te.Expr]:
     def function(x: te.Expr) -> te.Expr:
-        # `exp(-abs(x)) * I(abs(x))` of a modified Bessel function: its power series up to 15, then the
-        # asymptotic one.
-        size = te.abs(x)
-        rising = [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(_TERMS)]
-        low = te.minimum(size, 15)
-        near = polynomial(low * low * 0.25, rising) * te.exp(-low) * (1 if order == 0 else low * 0.5)
-        falling = [1.0]
-        for k in range(1, 25):
-            falling.append(falling[-1] * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k))
-        high = te.maximum(size, 15)
-        far = polynomial(1 / high, falling) / te.sqrt(high * (2 * math.pi))
-        found = te.select(size < 15, near, te.select(te.isnan(x), x, far))
+        found = _scaled_bessel(order, x)
         half = te.exp(te.abs(x) * 0.5)
         grown = found if is_scaled else te.select(te.isinf(x), te.abs(x), found * half * half)
         return te.select(x < 0, -grown, grown) if order else grown

@@ -163,23 +163,7 @@ def check_monoid(self: ScheduleState, name: str, parts: Combination, *, commutes
 
 def check_neutral(self: ScheduleState, name: str, init: InitOp, parts: Combination) -> None:
     """Refuses a reduction whose init is not neutral for its combination."""
-    # What the init stores, arrays of one element.
-    values = {op.buffer: op.value for op in init.body.block.ops if isinstance(op, StoreOp)}
-    if values.keys() != {store.buffer for store in parts.stores}:
-        raise self.error(f'the init of block "{name}" does not store each of its results')
-    kinds = [BufferType([constant(1)], store.buffer_type.dtype) for store in parts.stores]
-    func = PrimFuncOp("start", [], [(f"b{number}", kind) for number, kind in enumerate(kinds)])
-    body, zero = func.body.block, arith.ConstantOp.from_int_and_width(0, IndexType())
-    body.add_op(zero)
-    mapping: dict[SSAValue, SSAValue] = {}
-    for store, buffer in zip(parts.stores, func.params, strict=True):
-        value = values[store.buffer]
-        if not _clone(value, mapping, body):
-            raise self.error(f'the init of block "{name}" stores a value that is not constant')
-        body.add_op(StoreOp(mapping[value], buffer, [zero.result]))
-    out = [np.empty(1, numpy_dtype(store.buffer_type.dtype)) for store in parts.stores]
-    run_prim_func(func, out)
-    if not is_neutral(out, parts):
+    if not is_neutral(_start(self, name, init, parts), parts):
         raise self.error(f'the init of block "{name}" is not neutral for its combination')
 
 
@@ -231,6 +215,26 @@ def _combining(parts: Combination) -> PrimFuncOp:
     body.add_ops([StoreOp(mapping[store.value], buffer, [loop.induction_var]) for store, buffer in outs])
     func.body.block.add_ops([extent, loop])
     return func
+
+
+def _start(self: ScheduleState, name: str, init: InitOp, parts: Combination) -> Values:
+    """What the init stores, arrays of one element."""
+    values = {op.buffer: op.value for op in init.body.block.ops if isinstance(op, StoreOp)}
+    if values.keys() != {store.buffer for store in parts.stores}:
+        raise self.error(f'the init of block "{name}" does not store each of its results')
+    kinds = [BufferType([constant(1)], store.buffer_type.dtype) for store in parts.stores]
+    func = PrimFuncOp("start", [], [(f"b{number}", kind) for number, kind in enumerate(kinds)])
+    body, zero = func.body.block, arith.ConstantOp.from_int_and_width(0, IndexType())
+    body.add_op(zero)
+    mapping: dict[SSAValue, SSAValue] = {}
+    for store, buffer in zip(parts.stores, func.params, strict=True):
+        value = values[store.buffer]
+        if not _clone(value, mapping, body):
+            raise self.error(f'the init of block "{name}" stores a value that is not constant')
+        body.add_op(StoreOp(mapping[value], buffer, [zero.result]))
+    out = [np.empty(1, numpy_dtype(store.buffer_type.dtype)) for store in parts.stores]
+    run_prim_func(func, out)
+    return out
 
 
 def _clone(value: SSAValue, mapping: dict[SSAValue, SSAValue], target: IRBlock) -> bool:

@@ -91,22 +91,7 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
     reads = _consumer_accesses(self, op, target, positions.keys())
     _check_inputs(self, op, target)
     _check_instances(self, op, target)
-    # The values of the block's iterators that one iteration of the loop needs.
-    needed: dict[int, list[AxisRange]] = {}
-    for buffer, indices in positions.items():
-        own = [access for access in reads if access.buffer is buffer]
-        box = box_in(self, own, target, shape_of(buffer)) if own else []
-        for position, axis in zip(indices, box, strict=False):
-            if position is not None:
-                needed.setdefault(position.iterator, []).append(position.values(axis))
-    instances = Instances(self, op, common_loop(op, target))
-    others = {number: instances.ranges([number])[0] for number in instances.reduced}
-    ranges = [
-        join(self.space.prover, needed[number])
-        if number in needed
-        else others.get(number, AxisRange(constant(0), iterator_extent(self, op, number)))
-        for number in range(len(op.iterators))
-    ]
+    ranges = _needed(self, op, target, reads, positions)
     point = insert_point_in(self, target, index, before=[access.op for access in reads])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
     # what an iteration reads of them it has computed, unless it goes on with a reduction
@@ -170,6 +155,27 @@ def _check_instances(self: ScheduleState, block: BlockOp, target: ForOp) -> None
             "are reduced over different ones"
         )
     check_in_order(self, instances)
+
+
+def _needed(
+    self: ScheduleState, block: BlockOp, target: ForOp, reads: Sequence[Access], positions: Positions
+) -> list[AxisRange]:
+    """The values of the block's iterators that one iteration of the loop needs."""
+    needed: dict[int, list[AxisRange]] = {}
+    for buffer, indices in positions.items():
+        own = [access for access in reads if access.buffer is buffer]
+        box = box_in(self, own, target, shape_of(buffer)) if own else []
+        for position, axis in zip(indices, box, strict=False):
+            if position is not None:
+                needed.setdefault(position.iterator, []).append(position.values(axis))
+    instances = Instances(self, block, common_loop(block, target))
+    others = {number: instances.ranges([number])[0] for number in instances.reduced}
+    return [
+        join(self.space.prover, needed[number])
+        if number in needed
+        else others.get(number, AxisRange(constant(0), iterator_extent(self, block, number)))
+        for number in range(len(block.iterators))
+    ]
 
 
 Writes = Mapping[SSAValue, Sequence[Access]]

@@ -69,17 +69,7 @@ def fuse_reduction_epilogue(self: ScheduleState, reduction_block: Block | str, e
     blocks = [self.block_named(each) if isinstance(each, str) else each for each in (reduction_block, epilogue_block)]
     plan = _plan(self, *(each.op for each in blocks))
     position = earlier_user(self, plan.epilogue.store.buffer, [plan.block])
-    # Lets the init store what the epilogue combines with, to where that stores.
-    start = next(op for op in plan.init.body.block.ops if isinstance(op, StoreOp))
-    mapping: dict[SSAValue, SSAValue] = {}
-    for number, argument in enumerate(plan.epilogue.op.body.block.args):
-        mapping[argument] = _index(self, plan, start, number)
-    body = plan.epilogue.op.body.block
-    for op in body.ops:
-        if op not in (*plan.loads, plan.epilogue.store, plan.epilogue.store.value.owner):
-            Rewriter.insert_op(op.clone(mapping), InsertPoint.before(start))
-    start.operands[0] = mapping.get(plan.addend, plan.addend)
-    _retarget(self, plan, start)
+    _move_start(self, plan)
     for op in (*plan.parts.accumulators, *plan.parts.repeated, *plan.parts.stores):
         access = op.owner if isinstance(op, SSAValue) else op
         if isinstance(access, LoadOp | StoreOp) and access.buffer is plan.allocation.buffer:
@@ -160,6 +150,20 @@ def _check_domain(self: ScheduleState, consumer: BlockOp, buffer: SSAValue, posi
     instances, everything = Instances(self, consumer), range(len(consumer.iterators))
     if not (instances.reach_all(everything) and instances.have_others(everything)):
         raise self.error(f'the loops do not reach all values of the iterators of block "{name}"')
+
+
+def _move_start(self: ScheduleState, plan: _Plan) -> None:
+    """Lets the init store what the epilogue combines with, to where that stores."""
+    start = next(op for op in plan.init.body.block.ops if isinstance(op, StoreOp))
+    mapping: dict[SSAValue, SSAValue] = {}
+    for number, argument in enumerate(plan.epilogue.op.body.block.args):
+        mapping[argument] = _index(self, plan, start, number)
+    body = plan.epilogue.op.body.block
+    for op in body.ops:
+        if op not in (*plan.loads, plan.epilogue.store, plan.epilogue.store.value.owner):
+            Rewriter.insert_op(op.clone(mapping), InsertPoint.before(start))
+    start.operands[0] = mapping.get(plan.addend, plan.addend)
+    _retarget(self, plan, start)
 
 
 def _index(self: ScheduleState, plan: _Plan, access: LoadOp | StoreOp, number: int | None) -> SSAValue:

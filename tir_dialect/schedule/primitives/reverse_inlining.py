@@ -138,21 +138,25 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
     if is_plain_copy(consumer, loads) and any(isinstance(op, LoadOp) for op in users):
         work_in_copy(self, consumer, loads[0])
     else:
-        # Lets the producer store what the consumer computes of its values.
-        store, producer = _producer_store(self, allocation, loads)
-        check_moved_up(self, consumer, producer, allocation.buffer)
-        if consumer.store.buffer in read_buffers(consumer.op):
-            _check_distinct(self, consumer.op, producer)
-            _check_distinct(self, producer, consumer.op)
-        values = _values_at(self, consumer.op, loads[0], store, allocation)
-        known: dict[SSAValue, SSAValue] = {load.result: store.value for load in loads}
-        point = _where_it_runs(self, consumer.op, values, store)
-        clone_ops(consumer.op.body.block, {**values, **known}, point, skip=loads)
-        Rewriter.erase_op(store)
+        _apply(self, consumer, loads, allocation)
     if position is not None:
         hoist_allocation(consumer.store.buffer, position)
     erase_nest(block.op)
     Rewriter.erase_op(allocation)
+
+
+def _apply(self: ScheduleState, consumer: ElementBlock, loads: Sequence[LoadOp], allocation: AllocBufferOp) -> None:
+    """Lets the producer store what the consumer computes of its values."""
+    store, producer = _producer_store(self, allocation, loads)
+    check_moved_up(self, consumer, producer, allocation.buffer)
+    if consumer.store.buffer in read_buffers(consumer.op):
+        _check_distinct(self, consumer.op, producer)
+        _check_distinct(self, producer, consumer.op)
+    values = _values_at(self, consumer.op, loads[0], store, allocation)
+    known: dict[SSAValue, SSAValue] = {load.result: store.value for load in loads}
+    point = _where_it_runs(self, consumer.op, values, store)
+    clone_ops(consumer.op.body.block, {**values, **known}, point, skip=loads)
+    Rewriter.erase_op(store)
 
 
 def _intermediate(self: ScheduleState, consumer: ElementBlock) -> tuple[AllocBufferOp, list[LoadOp]]:

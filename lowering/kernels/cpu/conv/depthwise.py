@@ -270,34 +270,7 @@ class DepthwiseConvolution:
         with ExitStack() as loops:
             for axis in windows:
                 data, weights = self._loop(loops, axis, here, data, weights)
-            # The products of a row of the window, or of one tap: each vector of data is loaded once.
-            code, depthwise = self.code, self.depthwise
-            zero = constant(0)
-            step, weight_step = (
-                (zero, zero) if unrolled is None else (depthwise.data.strides[unrolled], self.weights.strides[unrolled])
-            )
-            count = 1 if unrolled is None else self.window or 1
-            columns = [
-                code.load(self.weights_memory, [code.add(weights, code.dim(weight_step * number))], self.lanes)
-                for number in range(count)
-            ]
-            users: dict[Dim, list[tuple[int, int]]] = {}
-            for p in range(mr):
-                for number in range(count):
-                    users.setdefault(depthwise.data.strides[depthwise.pixel] * p + step * number, []).append(
-                        (p, number)
-                    )
-            for jump, found in users.items():
-                value = self._broadcast_member(
-                    code.load(self.memory, [code.add(data, code.dim(jump))], self.lanes), member
-                )
-                for p, number in found:
-                    accumulator = [code.index(p), code.index(0)]
-                    code.store(
-                        code.fma(value, columns[number], code.load(accumulators, accumulator, self.lanes)),
-                        accumulators,
-                        accumulator,
-                    )
+            self._window_row(accumulators, data, weights, unrolled, member, mr)
 
     def _loop(
         self, loops: ExitStack, axis: int, here: Coords, data: SSAValue, weights: SSAValue
@@ -312,6 +285,34 @@ class DepthwiseConvolution:
             code.add(data, code.mul(r, code.dim(self.depthwise.data.strides[axis]))),
             code.add(weights, code.mul(r, code.dim(self.weights.strides[axis]))),
         )
+
+    def _window_row(
+        self, accumulators: SSAValue, data: SSAValue, weights: SSAValue, along: int | None, member: int, mr: int
+    ) -> None:
+        """The products of a row of the window, or of one tap: each vector of data is loaded once."""
+        code, depthwise = self.code, self.depthwise
+        zero = constant(0)
+        step, weight_step = (
+            (zero, zero) if along is None else (depthwise.data.strides[along], self.weights.strides[along])
+        )
+        count = 1 if along is None else self.window or 1
+        columns = [
+            code.load(self.weights_memory, [code.add(weights, code.dim(weight_step * number))], self.lanes)
+            for number in range(count)
+        ]
+        users: dict[Dim, list[tuple[int, int]]] = {}
+        for p in range(mr):
+            for number in range(count):
+                users.setdefault(depthwise.data.strides[depthwise.pixel] * p + step * number, []).append((p, number))
+        for jump, found in users.items():
+            value = self._broadcast_member(code.load(self.memory, [code.add(data, code.dim(jump))], self.lanes), member)
+            for p, number in found:
+                accumulator = [code.index(p), code.index(0)]
+                code.store(
+                    code.fma(value, columns[number], code.load(accumulators, accumulator, self.lanes)),
+                    accumulators,
+                    accumulator,
+                )
 
     def _broadcast_member(self, value: SSAValue, member: int) -> SSAValue:
         """Broadcasts a member of each group to all lanes of the group."""

@@ -106,7 +106,7 @@ class EpilogueEmitter:
         """Stores all lanes of a vector accumulator, or those that are on."""
         # A vector accumulator with what earlier K blocks left.
         value = self.as_output(accumulators)
-        self.put((value if self.first is None else self.added(value, self._earlier(coords, on))), coords, on)
+        self.put(value if self.first is None else self.added(value, self._earlier(coords, on)), coords, on)
 
     def put(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         """Stores a vector that already has what earlier K blocks left, in the type of the output."""

@@ -129,16 +129,7 @@ class QuantizedRows:
             )
             for lane in range(0, elements, lanes)
         ]
-        # The greatest magnitude of all lanes, in each lane; NaN if there is one.
-        found = [self._value(math.AbsFOp(each)) for each in numbers]
-        while len(found) > 1:
-            pairs = zip(found[::2], found[1::2], strict=True)
-            found = [self._value(arith.MaximumfOp(*pair)) for pair in pairs]
-        (greatest,), distance = found, self._lanes // 2
-        while distance:
-            order = [lane ^ distance for lane in range(self._lanes)]
-            greatest = self._value(arith.MaximumfOp(greatest, shuffle(self.code, (greatest, greatest), order)))
-            distance //= 2
+        greatest = self._greatest(numbers)
         one_lane = code.alloc([lanes], f32, "greatest", scope="local")
         code.store(greatest, one_lane, [code.index(0)])
         magnitude = code.load(one_lane, [code.index(0)])
@@ -157,6 +148,19 @@ class QuantizedRows:
             value = self._value(arith.MinnumfOp(value, limit))
             value = self._value(arith.MaxnumfOp(value, self._value(arith.NegfOp(limit))))
             self._split(self._converted("fptosi", value, i32), code.add(first, i * lanes))
+
+    def _greatest(self, numbers: list[SSAValue]) -> SSAValue:
+        """The greatest magnitude of all lanes, in each lane; NaN if there is one."""
+        found = [self._value(math.AbsFOp(each)) for each in numbers]
+        while len(found) > 1:
+            pairs = zip(found[::2], found[1::2], strict=True)
+            found = [self._value(arith.MaximumfOp(*pair)) for pair in pairs]
+        (greatest,), distance = found, self._lanes // 2
+        while distance:
+            order = [lane ^ distance for lane in range(self._lanes)]
+            greatest = self._value(arith.MaximumfOp(greatest, shuffle(self.code, (greatest, greatest), order)))
+            distance //= 2
+        return greatest
 
     def _split(self, integers: SSAValue, at: SSAValue) -> None:
         """Stores the bytes of integers, each plane to its memory."""

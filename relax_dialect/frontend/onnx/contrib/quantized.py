@@ -86,7 +86,7 @@ def qgemm(node: Node) -> Result:
         # A number for each column of a product; the matrix may have it as a row.
         by_row = bool(node.integer("transB"))
         one = _one(op.astype(node[5], i32))
-        b = op.subtract(b, (op.expand_dims(one, [1]) if by_row and one.ndim == 1 else one))
+        b = op.subtract(b, op.expand_dims(one, [1]) if by_row and one.ndim == 1 else one)
     product = op.matmul(a, _transposed(node, b, "transB"))
     total = op.add(product, node[6]) if node.has(6) else product
     alpha = node.const(node.number("alpha", 1.0), f32)

@@ -301,8 +301,13 @@ def call_lowered(reader: TirExpressionReader, node: ast.Call) -> object:
         return result_of(reader, node, struct_at(reader, node, KIND, values, end), dtype)
     begin, end = reader.integer(rest[2]), reader.integer(rest[3])
     kinds = memory_at(reader, node, to_address(reader, rest[1], second), BufferType([end + 1], i32), "kinds")
-    # A call with payloads and kinds in arrays of their own: the same payloads in `TVMFFIAny`s, and
-    # the result back.
+    return result_of(reader, node, _call_with_values(reader, node, name, values, kinds, begin, end), dtype)
+
+
+def _call_with_values(
+    reader: TirExpressionReader, node: ast.AST, name: str, values: Scalar, kinds: Buffer, begin: int, end: int
+) -> Scalar:
+    """A call with payloads and kinds in arrays of their own: the same payloads in `TVMFFIAny`s, and the result back."""
     count = end - begin
     stack = to_address(reader, node, on_stack(reader, node, "tvm_ffi_any", ANY_BYTES * (count + 1)))
     for index in range(count):
@@ -317,7 +322,7 @@ def call_lowered(reader: TirExpressionReader, node: ast.Call) -> object:
     back = {kind: old for old, kind in reversed([*TO_KIND.items()])}
     new = get_field(reader, node, KIND, any_value, 0)
     reader.store(node, element(kinds, end), _mapped(reader, node, new, back, OldKind.OBJECT))
-    return result_of(reader, node, any_value, dtype)
+    return any_value
 
 
 def _mapped(

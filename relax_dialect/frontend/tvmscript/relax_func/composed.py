@@ -326,17 +326,7 @@ def _multibox(reader: ExpressionReader, node: ast.Call) -> object:
             others = relax_op("strided_slice")(masked, [1], [1], [2**31 - 1])
             none = relax_op("zeros_like")(relax_op("strided_slice")(masked, [1], [0], [1]))
             masked = relax_op("concat")([none, others], 1)
-        # Least and greatest `y, x` of boxes whose centre and size are told by the priors'.
-        moved = relax_op("split")(relax_op("reshape")(locations, [dims[0], dims[1] // 4, 4]), sections=4, axis=2)
-        left, top, right, bottom = relax_op("split")(priors, sections=4, axis=2)
-        low: list[Expr] = []
-        high: list[Expr] = []
-        for axis, (start, end) in ((1, (top, bottom)), (0, (left, right))):
-            middle = moved[axis] * factors[axis] * (end - start) + (start + end) * 0.5
-            half = relax_op("exp")(moved[axis + 2] * factors[axis + 2]) * (end - start) * 0.5
-            low.append(middle - half)
-            high.append(middle + half)
-        boxes = relax_op("concat")([*low, *high], 2)
+        boxes = _decoded(locations, priors, dims, factors)
         return relax_op("clip")(boxes, 0.0, 1.0) if clip else boxes, masked
 
     return reader.emit(node, build)
@@ -350,6 +340,20 @@ def _variances(reader: ExpressionReader, given: Arguments) -> list[float]:
     if len(factors) != 4:
         reader.fail(node or given.node, "expected four variances that are numbers")
     return factors
+
+
+def _decoded(locations: Expr, priors: Expr, dims: Sequence[Dim], factors: Sequence[float]) -> Expr:
+    """Least and greatest `y, x` of boxes whose centre and size are told by the priors'."""
+    moved = relax_op("split")(relax_op("reshape")(locations, [dims[0], dims[1] // 4, 4]), sections=4, axis=2)
+    left, top, right, bottom = relax_op("split")(priors, sections=4, axis=2)
+    low: list[Expr] = []
+    high: list[Expr] = []
+    for axis, (start, end) in ((1, (top, bottom)), (0, (left, right))):
+        middle = moved[axis] * factors[axis] * (end - start) + (start + end) * 0.5
+        half = relax_op("exp")(moved[axis + 2] * factors[axis + 2]) * (end - start) * 0.5
+        low.append(middle - half)
+        high.append(middle + half)
+    return relax_op("concat")([*low, *high], 2)
 
 
 _REGIONS = "data rois pooled_size spatial_scale"
