@@ -419,12 +419,30 @@ def _pad(op: PadOp, known: Known) -> Step | None:
 
 
 def _resize(op: Resize1dOp, known: Known) -> Step | None:
-    """Of positions."""
+    """Of positions. What grows and is not needed in blocks leaves them before, where it is smaller."""
     channels, axis = known.of(op.x), op.axis.value.data % 4
     finite = isfinite(op.extrapolation_value.value.data)
     if channels is None or axis < 2 or not (finite or known.blocking.is_whole(channels)):
         return None
+    dims, length = dims_of(op.x), op.length.data.constant_value
+    before = None if dims is None else dims[axis].constant_value
+    if before and length and before < length and not _is_needed_in_blocks(op.results[0]):
+        return None
     return _same(op, [Role.BLOCKS], channels, axis=integer(axis))
+
+
+def _is_needed_in_blocks(value: SSAValue) -> bool:
+    """Whether something that combines positions or channels uses a value, perhaps after elementwise operators."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        for use in pending.pop().uses:
+            if isinstance(use.operation, Conv2dOp | Pool2dOp | ReductionOp | ConcatOp | SplitOp):
+                return True
+            new = [each for each in use.operation.results if each not in seen]
+            if any(isinstance(use.operation, kinds) for kinds, _ in RULES):
+                seen.update(new)
+                pending += new
+    return False
 
 
 RULES: Sequence[tuple[tuple[type[Operation], ...], Callable[..., Step | None]]] = (

@@ -237,6 +237,38 @@ relax.func @more_dimensions[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>, %y: !r
 
 // -----
 
+// The result of the network grows: it leaves its blocks before, where there is less to rearrange.
+// CHECK-LABEL: relax.func @grown_result
+// CHECK:         [[X:%.*]] = relax.layout_transform %{{.*}} source = "NCHW4c" target = "NCHW"
+// CHECK-NEXT:    [[R:%.*]] = relax.image.resize1d [[X]] length = 9
+// CHECK-NEXT:    relax.sigmoid [[R]]
+relax.func @grown_result[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>) -> !relax.object {
+  %v = relax.constant dense<1.0> : tensor<8x2x1x1xf32>
+  %w = relax.constant dense<2.0> : tensor<8x8x1x1xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.nn.conv2d %0, %w
+  %2 = relax.image.resize1d %1 axis = -1 length = 9
+  %3 = relax.sigmoid %2
+  relax.return %3
+}
+
+// -----
+
+// What shrinks does so in blocks.
+// CHECK-LABEL: relax.func @shrunk_result
+// CHECK:         [[R:%.*]] = relax.image.resize1d %{{.*}} axis = 3 length = 3
+// CHECK-NEXT:    relax.layout_transform [[R]] source = "NCHW4c" target = "NCHW"
+relax.func @shrunk_result[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>) -> !relax.object {
+  %v = relax.constant dense<1.0> : tensor<8x2x1x1xf32>
+  %w = relax.constant dense<2.0> : tensor<8x8x1x1xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.nn.conv2d %0, %w
+  %2 = relax.image.resize1d %1 axis = -1 length = 3
+  relax.return %2
+}
+
+// -----
+
 // Channels are padded without blocks.
 // CHECK-LABEL: relax.func @padded_channels
 // CHECK:         [[X:%.*]] = relax.layout_transform %{{.*}} source = "NCHW4c" target = "NCHW"
