@@ -212,9 +212,12 @@ def main(arguments: Sequence[str] = ()) -> None:
         return
     from benchmarks.networks import NETWORKS
 
+    networks = (options.networks or ",".join(NETWORKS)).split(",")
+    if unknown := [name for name in networks if name not in NETWORKS]:
+        parser.error(f"no network {', '.join(unknown)}, there are {', '.join(NETWORKS)}")
     for threads in map(int, options.threads.split(",")):
         ratios: list[float] = []
-        for network in (options.networks or ",".join(NETWORKS)).split(","):
+        for network in networks:
             with tempfile.TemporaryDirectory() as folder:
                 found = measure(options.systems.split(","), network, threads, Path(folder), max(options.builds, 1))
                 ratios += report(network, threads, found, Path(folder))

@@ -332,7 +332,7 @@ def _target(activation_bits: int | None) -> Target | None:
     """
     if activation_bits is None:
         return None
-    if activation_bits not in ACTIVATION_BITS[1:]:
+    if type(activation_bits) is not int or activation_bits not in ACTIVATION_BITS[1:]:
         known = ", ".join(map(str, ACTIVATION_BITS[1:]))
         raise ValueError(f"expected activations of {known} bits, got {activation_bits!r}")
     machine = PassContext.current().machine or Target.host()

@@ -49,7 +49,7 @@ def call_helper(reader: StaticReader, node: ast.Call) -> tuple[object] | None:
         reader.fail(node, f"{function.name} expected at most {len(names)} positional arguments, got {positional}")
     known = {*names[positional:], *(each.arg for each in args.kwonlyargs)}
     if (wrong := next((name for name in named if name not in known), None)) is not None:
-        reader.fail(node, f"{function.name} has no argument {wrong} beside those in front of it")
+        reader.fail(node, f"{function.name} has no argument {wrong} beside those before it")
     if missing := [name for name in names[positional:] if name not in {*named, *_defaults(args)}]:
         reader.fail(node, f"{function.name} expected the argument {missing[0]}")
     around = reader.source, reader.scope

@@ -449,8 +449,9 @@ def test_activations_may_have_fewer_bits(
     main(command)
     assert capsys.readouterr().out != out
     for each in (path, folder):
-        with pytest.raises(ValueError, match="expected activations of 8, 16, 24, 32 bits, got 12"):
-            LanguageModel.load(each, activation_bits=12)
+        for wrong in (12, True, 8.0):
+            with pytest.raises(ValueError, match=f"expected activations of 8, 16, 24, 32 bits, got {wrong}"):
+                LanguageModel.load(each, activation_bits=wrong)
 
 
 def test_damaged_tokenizers_of_folders(folder: Path, tmp_path: Path):

@@ -257,7 +257,7 @@ class TileGemm(SinglePassGemm, ABC):
 class IntegerTileGemm(TileGemm):
     """Integers of a group times parts of rows, scaled.
 
-    Of groups of 16 numbers, two share a step of the rows; each has zeros in place of the other.
+    Of groups of 16 numbers, two share a step of the rows; each has zeros instead of the other.
     """
 
     strips_at_once = 1

@@ -64,7 +64,7 @@ ERRORS = {
     "g()": ("g expected the argument x", 6, 12),
     "g(A[0], 1, 2)": ("g expected at most 2 positional arguments, got 3", 6, 12),
     "g(A[0], z=1)": ("g has no argument z", 6, 12),
-    "g(A[0], x=1)": ("g has no argument x beside those in front of it", 6, 12),
+    "g(A[0], x=1)": ("g has no argument x beside those before it", 6, 12),
     "g(g)": ("got a PlainFunction", 3, 12),
     'T.Call("tirx.foo", [A[0]])': ("there is no function T.foo; did you mean floor", 6, 19),
     'T.Call("relax.add", [A[0]])': ('expected an operator of tirx or tir, got "relax.add"', 6, 19),
