@@ -148,6 +148,10 @@ INDEX: dict[str, Entry] = {
     ),
     "merge-composites": Entry("lowering.byoc.fuse_ops_by_pattern:MergeCompositesPass"),
     "optimize-graph": Entry("lowering.pipelines:OptimizeGraphPass"),
+    "overlap-collectives": Entry(
+        "lowering.distributed.overlap_collectives:OverlapCollectivesPass",
+        requires=("relax.ccl.allreduce", "relax.ccl.allgather", "relax.ccl.reduce_scatter"),
+    ),
     "pack-weights": Entry("lowering.relax.layout.pack_weights:PackWeightsPass", requires=("relax.constant",)),
     "plan-memory": Entry("lowering.relax.memory.plan_memory:PlanMemoryPass"),
     "poison-memory": Entry("lowering.relax.memory.poison_memory:PoisonMemoryPass"),

@@ -20,7 +20,7 @@ OPERATORS: Mapping[str, str] = {
         not_equal power right_shift subtract ewise_fma
     """,
     "collective": """
-        ccl.allreduce ccl.allgather ccl.reduce_scatter ccl.all_to_all ccl.broadcast_from_worker0
+        ccl.start ccl.allreduce ccl.allgather ccl.reduce_scatter ccl.all_to_all ccl.broadcast_from_worker0
         ccl.scatter_from_worker0 ccl.send ccl.receive
     """,
     "convolution": """

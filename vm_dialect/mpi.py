@@ -26,7 +26,7 @@ import numpy as np
 from mpi4py import MPI
 
 from vm_dialect.builtins import use_native_collectives
-from vm_dialect.shared_memory import MOST_WORKERS, REGION, TIMED_OUT, Poll, SharedMemory, is_available
+from vm_dialect.shared_memory import MOST_WORKERS, REGION, STARTED, TIMED_OUT, Poll, SharedMemory, is_available
 from vm_dialect.tensors import Array
 from vm_dialect.workers import ALONE, Call, dense, join, rows_of, rows_to_fill, tile_sizes, write_rows
 
@@ -78,6 +78,7 @@ class MPIGroup:
         self._statuses = [MPI.Status() for _ in range(2 * len(self._others))]
         self._tags: dict[Call, int] = {}
         self._sent: list[tuple[MPI.Request, Array]] = []  # messages on their way, with their memory
+        self._started: dict[Call, _Exchange] = {}  # what has begun, and is to be ended
 
     def agree(self, what: str) -> None:
         """`RuntimeError` on all workers unless they say the same; `TimeoutError` if some do not come."""
@@ -113,39 +114,83 @@ class MPIGroup:
     def _late(self, what: str | Call) -> TimeoutError:
         return TimeoutError(f"other workers did not come to {what} within {self.timeout:g} seconds")
 
+    def _begun(self, call: Call) -> RuntimeError:
+        return RuntimeError(f"another exchange of the group has begun before {call}, and has not ended")
+
     def _settle(self, status: int, call: Call) -> None:
         """Raises the error for what has become of an exchange through shared memory."""
         if status == TIMED_OUT:
             raise self._late(call)
+        if status == STARTED:
+            raise self._begun(call)
         if status:
             self._disagree(call, compared=True)
 
-    def _exchange(self, call: Call, sent: Sequence[Array], received: Sequence[Array]) -> None:
-        """Sends an array to each worker and receives one from each; those for this worker itself stay.
+    def _exchange(self, call: Call, sent: Sequence[Array], received: Sequence[Array]) -> Sequence[Array]:
+        """Sends an array to each worker and receives one from each; those for this worker itself stay. Gives the arrays
+        that were received: other ones if this has begun before.
 
         All send something, if only nothing, to all: so each of them learns of one that is at something else.
         """
         if self.memory is not None:
             self._settle(self.memory.barrier(call), call)
-        # A number for what workers do, the same on all.
-        found = self._tags.get(call)
-        if found is None:
-            limit = self.comm.Get_attr(MPI.TAG_UB) or 1
-            found = int.from_bytes(_digest(str(call))[:7], "little") % limit if self.check else 0
-            self._tags[call] = found
-        comm, tag, others, statuses = self._direct, found, self._others, self._statuses
+        statuses = self._statuses
+        if self._started and call not in self._started:
+            raise self._begun(call)
         try:
-            requests = [comm.Irecv(_buffer(received[other]), other, MPI.ANY_TAG) for other in others]
-            requests += [comm.Isend(_buffer(sent[other]), other, tag) for other in others]
-            self._wait(requests, call, statuses)
+            started = self._started.pop(call, None) or self._post(call, sent, received)
+            self._wait(started.requests, call, statuses)
         except MPI.Exception as error:
             codes = [error.Get_error_code(), *(status.error for status in statuses)]
             if MPI.ERR_TRUNCATE not in map(MPI.Get_error_class, codes):
                 raise
             self._disagree(call)  # what came is longer than what was expected
-        for status, _ in zip(statuses, others, strict=False):
-            if status.tag != tag:
+        for status, _ in zip(statuses, self._others, strict=False):
+            if status.tag != self._tag(call):
                 self._disagree(call)
+        return started.received
+
+    def _tag(self, call: Call) -> int:
+        """A number for what workers do, the same on all."""
+        found = self._tags.get(call)
+        if found is None:
+            limit = self.comm.Get_attr(MPI.TAG_UB) or 1
+            found = int.from_bytes(_digest(str(call))[:7], "little") % limit if self.check else 0
+            self._tags[call] = found
+        return found
+
+    def _post(self, call: Call, sent: Sequence[Array], received: Sequence[Array]) -> _Exchange:
+        """Begins to send and to receive."""
+        if self._started:
+            raise self._begun(call)
+        comm, tag = self._direct, self._tag(call)
+        requests = [comm.Irecv(_buffer(received[other]), other, MPI.ANY_TAG) for other in self._others]
+        requests += [comm.Isend(_buffer(sent[other]), other, tag) for other in self._others]
+        return _Exchange(requests, received, sent)
+
+    def start_allreduce(self, call: Call, x: Array) -> None:
+        x, size = dense(x), self.size
+        if size > self.few:
+            return  # the collectives of MPI begin when they end: workers compare first what they are about to do
+        if self.memory is not None and self.memory.sums(call, x):
+            self._settle(self.memory.start(call, x), call)
+        elif size == 2 or x.nbytes <= SMALL:
+            self._started[call] = self._post(call, [x] * size, self._terms(x))
+        else:
+            self.start_reduce_scatter(call, x, _shares(x.size, size))
+
+    def start_reduce_scatter(self, call: Call, x: Array, counts: Sequence[int]) -> None:
+        if self.size <= self.few:
+            tiles = _tiles(x, counts)
+            self._started[call] = self._post(call, tiles, self._terms(tiles[self.index]))
+
+    def start_allgather(self, call: Call, x: Array, axis: int, whole: int) -> None:
+        if self.memory is not None:
+            self._settle(self.memory.start(call, dense(x)), call)
+        elif self.size <= self.few:
+            sent = rows_of(x, axis)
+            counts = [tile * prod(sent.shape[1:]) for tile in tile_sizes(whole, self.size)]
+            self._started[call] = self._post(call, [sent] * self.size, [np.empty(count, x.dtype) for count in counts])
 
     def allreduce(self, call: Call, x: Array, out: Array, by: str) -> None:
         x, size = dense(x), self.size
@@ -157,11 +202,10 @@ class MPIGroup:
             if total is not out:
                 out[...] = total
         elif size == 2 or x.nbytes <= SMALL:
-            got = self._terms(x, out)
-            self._exchange(call, [x] * size, got)
-            _combine(got, out, by)
+            got = () if call in self._started else self._terms(x, out)
+            _combine(self._exchange(call, [x] * size, got), out, by)
         else:
-            counts = [x.size // size + (at < x.size % size) for at in range(size)]
+            counts = _shares(x.size, size)
             total = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
             tiles = _tiles(total, counts)
             self.reduce_scatter(call, x, tiles[self.index], counts, by)
@@ -174,15 +218,14 @@ class MPIGroup:
             self._reduced(call, x, out, by, lambda sent, got, op: self.comm.Reduce_scatter(sent, got, [*counts], op))
             return
         tiles, total = _tiles(x, counts), out.reshape(-1)
-        got = self._terms(tiles[self.index], total)
-        self._exchange(call, tiles, got)
-        _combine(got, total, by)
+        got = () if call in self._started else self._terms(tiles[self.index], total)
+        _combine(self._exchange(call, tiles, got), total, by)
 
-    def _terms(self, mine: Array, out: Array) -> list[Array]:
+    def _terms(self, mine: Array, out: Array | None = None) -> list[Array]:
         """Memory for the terms of all workers, of which one of the first two goes where their sum will be."""
         terms = [mine] * self.size
         for other in self._others:
-            reused = other == self._others[0] and out.flags.c_contiguous
+            reused = out is not None and other == self._others[0] and out.flags.c_contiguous
             terms[other] = out if reused else np.empty_like(mine)
         return terms
 
@@ -218,7 +261,9 @@ class MPIGroup:
         else:
             tiles = _tiles(got, counts)
             tiles[self.index][...] = sent.reshape(-1)
-            self._exchange(call, [sent] * self.size, tiles)
+            received = self._exchange(call, [sent] * self.size, tiles)
+            for other in self._others if received is not tiles else ():
+                tiles[other][...] = received[other]
         write_rows(out, got, axis)
 
     def all_to_all(self, call: Call, x: Array, out: Array, sent: Sequence[int], received: Sequence[int]) -> None:
@@ -266,6 +311,22 @@ class MPIGroup:
             if digest.tobytes() != _digest(_like(out)):
                 raise RuntimeError(f"workers disagree: rank {self.index} expected {what}, and got another one")
         self._wait([self.comm.Irecv(_bytes(out), source, 2 * tag + 1)], what)
+
+
+@dataclass
+class _Exchange:
+    """What workers send each other."""
+
+    requests: list[MPI.Request]
+    received: Sequence[Array]
+    """From each worker."""
+    sent: Sequence[Array]
+    """To each worker: it stays until it is sent."""
+
+
+def _shares(size: int, workers: int) -> list[int]:
+    """Of how many elements each worker has the sum, if all have as many."""
+    return [size // workers + (at < size % workers) for at in range(workers)]
 
 
 def _like(array: Array) -> str:

@@ -32,8 +32,13 @@ REGION = 128 + 2 * CHUNK
 SUMMED = ("f32", "f64", "f16", "bf16", "i32", "i64")
 """Element types that are added up."""
 
-DISAGREE, TIMED_OUT = 1, 2
-"""How an exchange may fail: workers are at different calls, or one did not come in time. 0 is success."""
+DISAGREE, TIMED_OUT, STARTED = 1, 2, 3
+"""How an exchange may fail: workers are at different calls, one did not come in time, or another one has begun. 0 is
+success.
+"""
+
+NATIVE = tuple(f"{step}{name}" for name in ("allreduce", "allgather") for step in ("", "start_", "finish_"))
+"""The collectives, as builtins are called after `ccl_`, for which there is code."""
 
 _NEVER = -(1 << 62)
 """The start of a count that is to stay below its threshold."""
@@ -82,6 +87,7 @@ class _GroupState(ctypes.Structure):
         ("status", ctypes.c_int64),
         ("close", ctypes.c_int64),
         ("regions", ctypes.c_void_p * MOST_WORKERS),
+        ("started", ctypes.c_int64),
     )
 
 
@@ -92,7 +98,7 @@ class _NamedGroup(ctypes.Structure):
 
 
 class SharedMemory:
-    """The exchanges of a worker with the others of its group. Each returns 0, `DISAGREE` or `TIMED_OUT`."""
+    """The exchanges of a worker with the others of its group. Each returns 0, or how it failed."""
 
     def __init__(self, index: int, regions: Sequence[int], timeout: float | None, memory: object, moves: bool = False):
         """`regions` are the addresses of the regions of all workers, zero at first; they are in `memory`. A worker
@@ -100,7 +106,7 @@ class SharedMemory:
         """
         nanoseconds = 0 if timeout is None else max(1, int(1e9 * timeout))
         addresses = (*regions, *(0 for _ in range(MOST_WORKERS - len(regions))))
-        self._state = _GroupState(index, len(regions), 0, CHUNK, nanoseconds, 0, 0 if moves else _NEVER, addresses)
+        self._state = _GroupState(index, len(regions), 0, CHUNK, nanoseconds, 0, 0 if moves else _NEVER, addresses, 0)
         self._memory = memory
         self._digests: dict[Call, int] = {}
 
@@ -124,6 +130,10 @@ class SharedMemory:
     def barrier(self, call: Call) -> int:
         """Waits until all workers of the group are at a call."""
         return _functions().barrier(self.address, self._digest(call))
+
+    def start(self, call: Call, x: Array) -> int:
+        """Begins a sum or a gather: the others find what this worker brings, or the first chunk of it."""
+        return _functions().start(self.address, self._digest(call), x.ctypes.data, x.nbytes)
 
     def sum(self, call: Call, x: Array, out: Array) -> int:
         """`out`, contiguous as `x` is, has the elements of all workers, added up."""
@@ -151,13 +161,13 @@ class _Functions:
             return ctypes.CFUNCTYPE(result, *arguments)(addresses[f"relax_collectives_{name}"])
 
         self.barrier = function("barrier", pointer, word)
+        self.start = function("start", pointer, word, pointer, integer)
         self.sum = function("sum", pointer, word, ctypes.c_int32, integer, pointer, pointer)
         self.gather = function("gather", pointer, word, integer, integer, integer, pointer, pointer)
-        self.set = function("set", pointer, integer, pointer, pointer, word, word, result=None)
+        self.set = function("set", pointer, integer, *[pointer] * 4, word, word, result=None)
         self.poll = function("poll", pointer, result=None)
         self.entries = {
-            name: tvm_ffi.Function.__from_extern_c__(addresses[f"relax_collectives_{name}"])
-            for name in ("allreduce", "allgather")
+            name: tvm_ffi.Function.__from_extern_c__(addresses[f"relax_collectives_{name}"]) for name in NATIVE
         }
 
 
@@ -186,10 +196,10 @@ _kept: list[object] = []
 
 
 def native_entries(
-    groups: Mapping[str, SharedMemory], allreduce: tvm_ffi.Function, allgather: tvm_ffi.Function
+    groups: Mapping[str, SharedMemory], builtins: Mapping[str, tvm_ffi.Function]
 ) -> Mapping[str, tvm_ffi.Function]:
-    """What native programs call instead of `allreduce` and `allgather`, which the code calls for other groups than
-    these and for what it does not do.
+    """What native programs call instead of the `builtins` of `NATIVE`, which the code calls for other groups than these
+    and for what it does not do.
     """
     if (functions := _provided()) is None:
         return {}
@@ -199,9 +209,10 @@ def native_entries(
         if len(name.encode()) <= 48
     ]
     table = (_NamedGroup * len(named))(*named)
-    handles = (each.__chandle__() for each in (allreduce, allgather))
+    called = ("allreduce", "allgather", "start_allreduce", "start_allgather")
+    handles = (builtins[name].__chandle__() for name in called)
     functions.set(ctypes.addressof(table), len(named), *handles, _start(ALLREDUCE), _start(ALLGATHER))
-    _kept[:] = [table, groups, allreduce, allgather]
+    _kept[:] = [table, groups, builtins]
     return functions.entries
 
 

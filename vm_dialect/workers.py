@@ -64,6 +64,8 @@ class Group(Protocol):
     """Some workers, of which this is one. Arrays are contiguous; of those that workers have, the lengths are given.
 
     A collective raises `RuntimeError` on all workers if they call different ones; what it gives is not used then.
+    What begins one gives the other workers what they need of this one, as far as that is possible without waiting; the
+    array stays as it is until the collective is called, before which the group exchanges nothing else.
     """
 
     @property
@@ -78,6 +80,18 @@ class Group(Protocol):
 
     def allreduce(self, call: Call, x: Array, out: Array, by: str) -> None:
         """`out` has the elements of all workers, combined."""
+        ...
+
+    def start_allreduce(self, call: Call, x: Array) -> None:
+        """Begins an `allreduce`."""
+        ...
+
+    def start_allgather(self, call: Call, x: Array, axis: int, whole: int) -> None:
+        """Begins an `allgather` of so many elements along the axis."""
+        ...
+
+    def start_reduce_scatter(self, call: Call, x: Array, counts: Sequence[int]) -> None:
+        """Begins a `reduce_scatter`."""
         ...
 
     def allgather(self, call: Call, x: Array, out: Array, axis: int) -> None:
@@ -110,6 +124,15 @@ class _Alone:
 
     size = 1
     index = 0
+
+    def start_allreduce(self, call: Call, x: Array) -> None:
+        return
+
+    def start_allgather(self, call: Call, x: Array, axis: int, whole: int) -> None:
+        return
+
+    def start_reduce_scatter(self, call: Call, x: Array, counts: Sequence[int]) -> None:
+        return
 
     def allreduce(self, call: Call, x: Array, out: Array, by: str) -> None:
         out[...] = x

@@ -36,7 +36,7 @@ class Plan:
     norms: int | None = None
     """The dimension along which workers share what is normalised, if they do."""
     gathered: Sequence[str] = ()
-    """Matrices, by pattern, of whose matmul all workers get the whole result."""
+    """Matrices, by pattern, of whose matmul all workers get the result, or what is left of it."""
 
 
 def data_parallel(*inputs: str) -> Plan:
@@ -55,7 +55,7 @@ def tensor_parallel(
 
     Matrices are (inputs, outputs): `columns` go by outputs, and so do `vectors`, their biases; `rows` go by inputs.
     Of `tables` of embeddings, (vocabulary, features), workers have tiles of the vocabulary, and of `heads`, (features,
-    vocabulary), too, whose results are gathered.
+    vocabulary), too, whose results all workers get: as a whole, or what an operator finds in them, as `argmax` does.
     """
     by_output = {name: Shard(-1) for name in (*columns, *vectors, *heads)}
     return Plan(by_output | {name: Shard(0) for name in (*rows, *tables)}, gathered=heads)
@@ -160,7 +160,7 @@ def _of_norms(plans: Sequence[Plan]) -> Placement:
 
 
 def _gather(matrix: SSAValue, axes: Sequence[str]) -> None:
-    """Marks the matmuls of a matrix: all workers along these axes get the whole result."""
+    """Marks the matmuls of a matrix: all workers along these axes get the result, or what is left of it."""
     for use in matrix.uses:
         if axes and isinstance(use.operation, MatmulOp):
             use.operation.attributes[GATHERED] = StringAttr(", ".join(axes))

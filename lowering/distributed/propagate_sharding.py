@@ -11,9 +11,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail, refuse
-from lowering.distributed.cost import FLOPS_PER_BYTE, estimate, redistribution, work
+from lowering.distributed.cost import FLOPS_PER_BYTE, bytes_of, estimate, redistribution, work
 from lowering.distributed.demands import Demands, is_stored
-from lowering.distributed.factors import Choice, Factors, choices
+from lowering.distributed.factors import Choice, Factors, admits, choices
 from lowering.distributed.mesh import shardings_in
 from lowering.distributed.mesh_pass import MeshPass
 from lowering.locations import inherit_location
@@ -345,16 +345,39 @@ class _Propagation:
             self._gather(op, {at for at in self.axes if self.mesh.mesh[at].name in names})
 
     def _gather(self, op: Operation, axes: set[int]) -> None:
-        """Gives the users of an op its whole results along some axes."""
+        """Gives the users of an op its whole results along some axes, or leaves that to users that take tiles and give
+        no more than they take: of logits, all workers get what a search finds.
+        """
         for result in op.results:
             kept = self._placements(result)
             placements = [REPLICATE if at in axes else placement for at, placement in enumerate(kept)]
+            users = {use.operation for use in result.uses}
             if tuple(placements) == kept:
+                continue
+            if users and all(self._takes_tiles(user, result, axes) for user in users):
+                names = ", ".join(self.mesh.mesh[at].name for at in sorted(axes))
+                for user in users:
+                    user.attributes[GATHERED] = StringAttr(names)
                 continue
             moved = RedistributeOp.of(result, self.mesh.with_placements(placements))
             inherit_location(op, moved)
             Rewriter.insert_op(moved, InsertPoint.after(op))
             result.replace_uses_with_if(moved.result, lambda use, moved=moved: use.operation is not moved)
+
+    def _takes_tiles(self, op: Operation, value: SSAValue, axes: set[int]) -> bool:
+        """Whether workers can share an op as they share an operand, and it gives no more than that."""
+        factors = self.demands.rules.get(op)
+        if factors is None or op.parent_block() is not _block_of(value):
+            return False
+        for operand, labels in zip(op.operands, factors.operands, strict=True):
+            for at in axes if operand is value else ():
+                placement = self._placements(value)[at]
+                factor = labels[placement.dim] if isinstance(placement, Shard) else None
+                if factor is None or not admits(op, factors, factor, self.mesh.mesh[at]):
+                    return False
+        infos = [each.type for each in (value, *op.results)]
+        taken, *given = [estimate(bytes_of(info)) if isinstance(info, TensorType) else 0 for info in infos]
+        return sum(given) <= taken
 
     def _present(self, op: Operation, factors: Factors, at: int) -> set[str]:
         """The factors along which operands are shared."""
@@ -407,9 +430,14 @@ def _outside_of_loops(op: Operation, value: SSAValue) -> Operation:
     return op
 
 
+def _block_of(value: SSAValue) -> Block | None:
+    """The block that a value is made in."""
+    return value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
+
+
 def _is_inside(value: SSAValue, op: Operation) -> bool:
     """Whether a value is made in a region of an op."""
-    block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
+    block = _block_of(value)
     while block is not None and (parent := block.parent_op()) is not None:
         if parent is op:
             return True

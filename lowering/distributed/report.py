@@ -26,6 +26,8 @@ from relax_dialect.ops.collective import (
     CollectiveOp,
     ReduceScatterOp,
     ScatterFromWorker0Op,
+    SendOp,
+    StartOp,
 )
 from relax_dialect.ops.distributed import RedistributeReplicaToShardOp
 from relax_dialect.ops.structure import FuncOp
@@ -94,7 +96,8 @@ def _exchanges(func: FuncOp) -> Iterator[Exchange]:
     sizes = {axis.name: axis.size.constant_value or 1 for axis in mesh.mesh} if isinstance(mesh, ShardingAttr) else {}
     world = mesh.workers or 1 if isinstance(mesh, ShardingAttr) else 1
     for op in func.walk():
-        if isinstance(op, CollectiveOp) and not isinstance(op, RedistributeReplicaToShardOp):
+        # What begins an exchange sends what the op that ends it is counted for.
+        if isinstance(op, CollectiveOp) and not isinstance(op, RedistributeReplicaToShardOp | StartOp):
             workers = sizes.get(op.group_name, world)
             yield Exchange(op, workers, _sent(op, workers))
 
@@ -117,5 +120,7 @@ def _sent(op: Operation, workers: int) -> Traffic:
             return Traffic(result, constant(min(1, workers - 1)))
         case ScatterFromWorker0Op():
             return reduce_scatter(operand, workers)
+        case SendOp():
+            return Traffic(operand, constant(1))
         case _:
             return NOTHING

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.distributed.lower_distributed import LowerDistributedPass
 from lowering.distributed.merge_collectives import MergeCollectivesPass
+from lowering.distributed.overlap_collectives import OverlapCollectivesPass
 from lowering.distributed.propagate_sharding import PropagateShardingPass
 
 
@@ -19,6 +20,7 @@ def shard(module: ModuleOp, mesh: Mapping[str, int] | None = None) -> ModuleOp:
     """
     local = module.clone()
     sizes = dict(mesh or {})
-    for each in (PropagateShardingPass(sizes), LowerDistributedPass(sizes), MergeCollectivesPass()):
+    passes = PropagateShardingPass(sizes), LowerDistributedPass(sizes), MergeCollectivesPass(), OverlapCollectivesPass()
+    for each in passes:
         each.apply(Context(), local)
     return local

@@ -11,6 +11,7 @@ from lowering.diagnostics import fail
 from lowering.relax_to_tir.kernel import rewrites
 from relax_dialect.ops.call_tir import CallDPSPackedOp
 from relax_dialect.ops.collective import (
+    FINISH,
     AllGatherOp,
     AllReduceOp,
     AllToAllOp,
@@ -21,8 +22,11 @@ from relax_dialect.ops.collective import (
     ReduceScatterOp,
     ScatterFromWorker0Op,
     SendOp,
+    StartedOp,
+    StartOp,
 )
 from relax_dialect.ops.values import PrimOp, StringOp
+from relax_dialect.struct_info.types import TensorType
 
 PREFIX = "vm.builtin.ccl_"
 """What the names of the run-time library's collectives begin with."""
@@ -45,8 +49,34 @@ def exchange(op: CollectiveOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
     if isinstance(op, AllToAllOp):
         arguments.append(PrimOp(op.concat_axis.value.data % len(result.known_dims)))
     rewriter.insert(arguments)
-    operands = [argument.results[0] for argument in arguments]
-    call = CallDPSPackedOp(f"{PREFIX}{op.name.rpartition('.')[2]}", [*operands, op.x], [result])
+    operands = [*(argument.results[0] for argument in arguments), op.x]
+    prefix = PREFIX
+    if isinstance(op, StartedOp) and op.started:
+        prefix, operands = FINISH, [*op.started, *operands]
+    call = CallDPSPackedOp(f"{prefix}{op.name.rpartition('.')[2]}", operands, [result])
+    rewriter.insert(call)
+    return call.results
+
+
+@rewrites(StartOp)
+def start(op: StartOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+    """`start(x, "allgather", axis, n)  ->  call_dps_packed "..."("x", workers, axis, x, n)`, whose result is empty."""
+    kind, workers, info = op.collective.data, op.num_workers.value.data, op.x.type
+    arguments: list[Operation] = [StringOp(op.group_name), PrimOp(workers)]
+    if kind != "allgather":
+        arguments.append(StringOp(op.op_type.data))
+    if kind != "allreduce":
+        arguments.append(PrimOp(op.along))
+    last: list[Operation] = []
+    if kind == "allgather":
+        tile = info.dims[op.along] if isinstance(info, TensorType) and info.dims is not None else None
+        size = op.size.data if op.size is not None else None if tile is None else tile * workers
+        if size is None:
+            fail(op, f"takes a tensor of which not all is known: {info}", "name its dimensions by a relax.match_cast")
+        last.append(PrimOp(size))
+    rewriter.insert([*arguments, *last])
+    operands = [*(each.results[0] for each in arguments), op.x, *(each.results[0] for each in last)]
+    call = CallDPSPackedOp(f"{PREFIX}start_{kind}", operands, [op.result.type])
     rewriter.insert(call)
     return call.results
 

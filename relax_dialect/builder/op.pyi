@@ -236,6 +236,16 @@ class ccl:
     ) -> Expr: ...
     @staticmethod
     def send(x: Operand, to: int, tag: int = ..., group: str | None = ...) -> Expr: ...
+    @staticmethod
+    def start(
+        x: Operand,
+        collective: str,
+        op_type: str = ...,
+        num_workers: int = ...,
+        axis: int = ...,
+        group: str | None = ...,
+        size: DimLike | None = ...,
+    ) -> Expr: ...
 
 class dist:
     @staticmethod

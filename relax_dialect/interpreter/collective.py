@@ -24,6 +24,8 @@ from relax_dialect.ops.collective import (
     ReduceScatterOp,
     ScatterFromWorker0Op,
     SendOp,
+    StartedOp,
+    StartOp,
 )
 from relax_dialect.struct_info.sharding import group_of, tile_bounds
 from tir_dialect.dtypes import numpy_dtype
@@ -62,6 +64,15 @@ def collected(frame: Frame, op: CollectiveOp, free: Sequence[int] = ()) -> tuple
     make_checks(frame, op)
     x, worker = frame.get(op.x), frame.interpreter.worker
     group = "" if getattr(op, "all_groups", None) is not None else op.group_name
+    if worker is not None:
+        begun, own = (
+            worker.begun.pop(group, None),
+            _exchange(op, x) if isinstance(op, StartedOp) and op.started else None,
+        )
+        if begun != own:
+            raise ValueError(
+                f"'{op.name}' op expected the exchange that has begun, {begun}, got {own or 'another one'}"
+            )
     if worker is None:
         values, index = [x], 0
     else:
@@ -81,6 +92,26 @@ _LOCAL = ("tile", "index", "size")
 
 def _set(frame: Frame, op: CollectiveOp, value: Array) -> None:
     frame.set_checked(op.result, np.ascontiguousarray(value) if value.ndim else value, f"result of '{op.name}'")
+
+
+def _exchange(op: StartOp | StartedOp, x: Array) -> str:
+    """How the start and the end of an exchange are told to belong to each other."""
+    kind = op.collective.data if isinstance(op, StartOp) else op.name.rpartition(".")[2]
+    by = f" by {op.op_type.data}" if isinstance(op, StartOp | AllReduceOp | ReduceScatterOp) else " by sum"
+    along = f" along {op.along}" if not isinstance(op, AllReduceOp) else " along 0"
+    return f"{kind}{by}{along} of {x.dtype}{list(x.shape)}"
+
+
+@runs(StartOp)
+def start(frame: Frame, op: StartOp) -> None:
+    """The op that ends the exchange does everything here; nothing else is exchanged before."""
+    make_checks(frame, op)
+    worker, group = frame.interpreter.worker, op.group_name
+    if worker is not None:
+        if group in worker.begun:
+            raise ValueError(f"'{op.name}' op expected no exchange that has begun, got {worker.begun[group]}")
+        worker.begun[group] = _exchange(op, frame.get(op.x))
+    _set(frame, op, np.empty(0, np.bool_))
 
 
 @runs(AllReduceOp)

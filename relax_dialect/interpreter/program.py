@@ -45,6 +45,11 @@ class Worker(Protocol):
         """How many workers there are along each axis."""
         ...
 
+    @property
+    def begun(self) -> dict[str, str]:
+        """The exchanges of groups that have begun and not ended."""
+        ...
+
     def exchange(self, group: str, what: str, value: Value) -> Sequence[Value]:
         """The values of all workers of a group, in its order; `what` is the same for all of them, or an error."""
         ...

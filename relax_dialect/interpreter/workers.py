@@ -120,6 +120,8 @@ class _Rank:
 
     run: _Run
     rank: int
+    begun: dict[str, str] = field(default_factory=dict[str, str])
+    """The exchanges of groups that have begun and not ended."""
 
     @property
     def mesh(self) -> Mapping[str, int]:

@@ -9,7 +9,7 @@ from abc import ABC
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 
 from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import dims, flag, integer
@@ -37,6 +37,33 @@ class CollectiveOp(Operator, ABC):
     def group_name(self) -> str:
         """The axis of the mesh along which the workers are; empty for all workers."""
         return "" if self.group is None else self.group.data
+
+
+STARTED = ("allreduce", "allgather", "reduce_scatter")
+"""The exchanges that may begin before they end."""
+
+TOKEN = TensorType([0], i1)
+"""What a `relax.ccl.start` gives."""
+
+
+FINISH = "vm.builtin.ccl_finish_"
+"""What the names of functions begin with that end an exchange which has begun: it is hidden by what comes before."""
+
+
+class StartedOp(CollectiveOp, ABC):
+    """An exchange that a `relax.ccl.start` may have begun, whose result is its second operand then."""
+
+    x = operand_def(TensorType)
+    started = var_operand_def(TensorType)
+
+
+def _require_started(inference: Inference) -> None:
+    """Fails unless the operands are a tensor and what one `relax.ccl.start` gives, if any."""
+    count = len(inference.operand_types)
+    if not 1 <= count <= 2:
+        inference.fail(f"expected a tensor, and the result of at most one relax.ccl.start, got {count} operands")
+    if count == 2 and (info := inference.tensor(1)).dims != TOKEN.dims:
+        inference.fail(f"expected the result of a relax.ccl.start, {TOKEN}, got {info}")
 
 
 def _name(group: str | None) -> StringAttr | None:
@@ -132,16 +159,95 @@ def _require_reduction(inference: Inference) -> None:
 
 
 @op_definition
-class AllReduceOp(CollectiveOp):
+class StartOp(CollectiveOp):
+    """Begins an exchange, which an op with the same operand and properties ends: in between, workers compute.
+
+    ```mlir
+    %t = relax.ccl.start %x collective = "allreduce" group = "x"
+    %0 = relax.matmul %y, %w
+    %1 = relax.ccl.allreduce %x, %t group = "x"
+    ```
+
+    Workers send what they have and go on; the result is an empty tensor, which the other op takes. The group exchanges
+    nothing else in between. An `allgather` has a `num_workers`, and a `size`, if it is given there.
+
+    C1: the exchange is `allreduce`, `allgather` or `reduce_scatter`.
+    C2: the combination is `sum`, `prod`, `min`, `max` or `avg`.
+    C3: the axis is within the rank, and there are workers, unless it is an `allreduce`.
+    """
+
+    name = "relax.ccl.start"
+
+    collective = prop_def(StringAttr)
+    op_type = prop_def(StringAttr, default_value=StringAttr("sum"))
+    num_workers = prop_def(IntegerAttr, default_value=integer(0))
+    axis = prop_def(IntegerAttr, default_value=integer(0))
+    size = opt_prop_def(DimAttr)
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        collective: str,
+        op_type: str = "sum",
+        num_workers: int = 0,
+        axis: int = 0,
+        group: str | None = None,
+        size: DimLike | None = None,
+    ):
+        properties = {
+            "collective": StringAttr(collective),
+            "op_type": StringAttr(op_type),
+            "num_workers": integer(num_workers),
+            "axis": integer(axis),
+            "group": _name(group),
+            "size": _dim(size),
+        }
+        super().__init__([x], properties)
+
+    @classmethod
+    def of(cls, op: StartedOp) -> StartOp:
+        """What begins an exchange."""
+        kind, group = op.name.rpartition(".")[2], None if op.group is None else op.group.data
+        if isinstance(op, AllGatherOp):
+            size = None if op.size is None else op.size.data
+            return cls(op.x, kind, "sum", op.num_workers.value.data, op.axis.value.data, group, size)
+        if isinstance(op, ReduceScatterOp):
+            return cls(op.x, kind, op.op_type.data, op.num_workers.value.data, op.axis.value.data, group)
+        by = op.op_type.data if isinstance(op, AllReduceOp) else "sum"
+        return cls(op.x, kind, by, group=group)
+
+    @property
+    def along(self) -> int:
+        """The axis, counted from the front; the rank has to be known."""
+        axis = self.axis.value.data
+        rank = self.x.type.rank if isinstance(self.x.type, TensorType) else None
+        return axis + (rank or 0) if axis < 0 else axis
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        x, kind = inference.tensor(0), inference.string("collective")
+        if kind not in STARTED:
+            inference.fail(f"expected collective to be one of {', '.join(STARTED)}, got {kind}")  # C1
+        _require_reduction(inference)  # C2
+        if kind != "allreduce":  # C3
+            workers_of(inference)
+            if x.dims is not None:
+                inference.axis(inference.integer("axis"), len(x.dims))
+        return (TensorType([0], i1, x.device),)
+
+
+@op_definition
+class AllReduceOp(StartedOp):
     """The elements of all workers, combined.
 
     ```mlir
     %0 = relax.ccl.allreduce %x op_type = "max"
     ```
 
-    With `all_groups`, those of every group's workers.
+    With `all_groups`, those of every group's workers. After a `relax.ccl.start`, its result is the second operand.
 
     C1: the combination is `sum`, `prod`, `min`, `max` or `avg`.
+    C2: there is one operand, and the result of one `relax.ccl.start` at most.
     """
 
     name = "relax.ccl.allreduce"
@@ -158,11 +264,12 @@ class AllReduceOp(CollectiveOp):
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         _require_reduction(inference)  # C1
+        _require_started(inference)  # C2
         return (inference.tensor(0),)
 
 
 @op_definition
-class AllGatherOp(CollectiveOp):
+class AllGatherOp(StartedOp):
     """The tensors of all workers, joined along an axis, the first one unless given.
 
     ```mlir
@@ -170,11 +277,13 @@ class AllGatherOp(CollectiveOp):
     %1 = relax.ccl.allgather %x num_workers = 2 axis = 1 size = n group = "x"
     ```
 
-    How large the dimension then is may be given, a `size`; then workers may have tiles of different sizes.
+    How large the dimension then is may be given, a `size`; then workers may have tiles of different sizes. After a
+    `relax.ccl.start`, its result is the second operand.
 
     C1: there is at least one worker.
     C2: the rank is at least 1.
     C3: the axis is within the rank.
+    C4: there is one operand, and the result of one `relax.ccl.start` at most.
     """
 
     name = "relax.ccl.allgather"
@@ -211,6 +320,7 @@ class AllGatherOp(CollectiveOp):
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         workers, x = workers_of(inference), inference.tensor(0)  # C1
+        _require_started(inference)  # C4
         if x.dims is None:
             return (x,)
         inference.require_at_most(ONE, constant(len(x.dims)), "a rank of at least 1")  # C2
@@ -221,17 +331,20 @@ class AllGatherOp(CollectiveOp):
 
 
 @op_definition
-class ReduceScatterOp(DividingOp):
+class ReduceScatterOp(StartedOp, DividingOp):
     """The worker's tile of the combined elements of all workers.
 
     ```mlir
     %0 = relax.ccl.reduce_scatter %x num_workers = 2 axis = 1 group = "x"
     ```
 
+    After a `relax.ccl.start`, its result is the second operand.
+
     C1: there is at least one worker.
     C2: the axis is within the rank.
     C3: the dimension is a multiple of the number of workers, unless the size of the tile is given.
     C4: the combination is `sum`, `prod`, `min`, `max` or `avg`.
+    C5: there is one operand, and the result of one `relax.ccl.start` at most.
     """
 
     name = "relax.ccl.reduce_scatter"
@@ -253,6 +366,7 @@ class ReduceScatterOp(DividingOp):
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         _require_reduction(inference)  # C4
+        _require_started(inference)  # C5
         return super().infer(inference)  # C1, C2, C3
 
 

@@ -21,10 +21,14 @@ from lowering.distributed.plans import (
     assign_stages,
     data_parallel,
     expert_parallel,
+    tensor_parallel,
 )
 from lowering.distributed.program import PipelinedProgram, ShardedProgram
+from lowering.distributed.shard import shard
+from lowering.distributed.tiles import Distribution
 from lowering.parsing import parse_module
 from relax_dialect.interpreter import run
+from relax_dialect.interpreter.runtime_values import to_ffi
 from relax_dialect.interpreter.workers import run_workers
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.sharding import tile_bounds
@@ -206,6 +210,58 @@ def named_weights() -> None:
     assert tiles == [(6, 13 if RANK == 0 else 12)], tiles
 
 
+BEGUN = """relax.func @main[%n](%x: !relax.tensor<[n, 96], f32>, %v: !relax.tensor<[96, 96], f32>,
+    %y: !relax.tensor<[n, 96], f32>, %w: !relax.tensor<[96, 96], f32>) -> !relax.object {
+  %0 = relax.matmul %x, %v
+  %1 = relax.nn.relu %0
+  %2 = relax.matmul %y, %w
+  %3 = relax.nn.softmax %2
+  %4 = relax.matmul %3, %w
+  %5 = relax.add %1, %4
+  relax.return %5
+}"""
+
+
+def begun() -> None:
+    """A sum that begins before products that do not need it, natively and as bytecode, in every way."""
+    from lowering import build
+
+    module = parse_module(BEGUN)
+    annotate(module, {"x": tensor_parallel([], ["v"])}, {"x": SIZE})
+    local = shard(module)
+    assert [op.name for op in local.walk() if op.name.startswith("relax.ccl.")] == [
+        "relax.ccl.start",
+        "relax.ccl.allreduce",
+    ]
+    distribution = Distribution.of(local, "main")
+    machines = [VirtualMachine(build(local.clone(), mode=mode, cache=False)) for mode in ("native", "bytecode")]
+    for few, shared in WAYS.values():
+        join_mpi({"x": SIZE}, few=few, shared_memory=shared, timeout=60)
+        for n in (1, 3, 200):  # the last one in several chunks
+            rng = np.random.default_rng(n)
+            args = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((n, 96), (96, 96)) * 2]
+            expected = run(module, "main", args)
+            mine = [each if isinstance(each, tvm_ffi.Shape) else from_numpy(each) for each in
+                    map(to_ffi, distribution.arguments(args, RANK))]  # fmt: skip
+            for machine in machines:
+                assert_same(to_numpy(machine["main"](*mine)), expected, CLOSE, f"rank {RANK}")
+
+
+def nothing_between() -> None:
+    """A group that exchanges something else, or begins again, before it has ended an exchange is told."""
+    x, out = np.ones(6, np.float32), np.empty(6, np.float32)
+    call, other = (Call(f"allreduce by {by}", x.dtype, x.shape) for by in ("sum", "max"))
+    for few, shared in list(WAYS.values())[:2]:
+        group = join_mpi({"x": SIZE}, few=few, shared_memory=shared, timeout=60)
+        group.start_allreduce(call, x)
+        with pytest.raises(RuntimeError, match="another exchange of the group has begun before allreduce by sum of"):
+            group.start_allreduce(call, x)
+        with pytest.raises(RuntimeError, match="another exchange of the group has begun before allreduce by max of"):
+            group.allreduce(other, x, out, "max")
+        group.allreduce(call, x, out, "sum")
+        np.testing.assert_array_equal(out, SIZE * x)
+
+
 PIPELINE = """relax.func @main[%n](%x: !relax.tensor<[n, 6], f32>, %v: !relax.tensor<[6, 6], f32>,
     %w: !relax.tensor<[6, 6], f32>) -> !relax.object {
   %0 = relax.matmul %x, %v
@@ -316,7 +372,20 @@ def late() -> None:
 
 
 FAULTS = (disagree, other_program, other_mesh, one_fails, killed, late)
-WELL = (collectives, large, sums, messages, mixed, other_calls, sharded, models, named_weights, pipeline)
+WELL = (
+    collectives,
+    large,
+    sums,
+    messages,
+    begun,
+    nothing_between,
+    mixed,
+    other_calls,
+    sharded,
+    models,
+    named_weights,
+    pipeline,
+)
 CASES: dict[str, Callable[[], None]] = {each.__name__: each for each in (*WELL, *FAULTS)}
 
 if __name__ == "__main__":

@@ -32,12 +32,12 @@ def mpiexec(workers: int, *command: str, **environment: str) -> subprocess.Compl
     )
 
 
-EXCHANGES = "large+sums+messages+mixed+other_calls"
+EXCHANGES = "large+sums+messages+begun+mixed+other_calls"
 WELL = [
     (f"collectives+{EXCHANGES}", 3),
     pytest.param("collectives", 4, marks=pytest.mark.slow),
     (
-        "large+sums+messages+other_calls+sharded+named_weights+pipeline",
+        "large+sums+messages+begun+nothing_between+other_calls+sharded+named_weights+pipeline",
         2,
     ),  # starting ranks takes longer than what they do
     *(pytest.param("models", workers, marks=pytest.mark.slow) for workers in (1, 2, 4)),

@@ -12,7 +12,7 @@ import tvm_ffi
 from vm_dialect.builtins import calls, checks, collective, memory, shapes, values
 from vm_dialect.builtins.table import BUILTINS, Builtin
 from vm_dialect.executable.model import BUILTIN_PREFIX
-from vm_dialect.shared_memory import SharedMemory, native_entries
+from vm_dialect.shared_memory import NATIVE, SharedMemory, native_entries
 
 __all__ = ["BUILTINS", "GLOBALS", "Builtin", "register_globals"]
 
@@ -23,11 +23,17 @@ GLOBALS = (
     "ccl_allgather",
     "ccl_allreduce",
     "ccl_broadcast_from_worker0",
+    "ccl_finish_allgather",
+    "ccl_finish_allreduce",
+    "ccl_finish_reduce_scatter",
     "ccl_receive",
     "ccl_redistribute_replica_to_shard",
     "ccl_reduce_scatter",
     "ccl_scatter_from_worker0",
     "ccl_send",
+    "ccl_start_allgather",
+    "ccl_start_allreduce",
+    "ccl_start_reduce_scatter",
     "fail",
     "get_packed_func",
     "new_tensor_of_shape",
@@ -56,7 +62,5 @@ _native: dict[str, tvm_ffi.Function] = {}
 
 def use_native_collectives(groups: Mapping[str, SharedMemory]) -> None:
     """From now on native programs that are loaded call collectives of these groups without Python."""
-    names = ("ccl_allreduce", "ccl_allgather")
-    allreduce, allgather = (tvm_ffi.convert(BUILTINS[name].function) for name in names)
-    entries = native_entries(groups, allreduce, allgather)
+    entries = native_entries(groups, {name: tvm_ffi.convert(BUILTINS[f"ccl_{name}"].function) for name in NATIVE})
     _native.update((f"ccl_{name}", function) for name, function in entries.items())

@@ -41,6 +41,21 @@ def allreduce(name: str, workers: int, by: str, x: tvm_ffi.Tensor, out: tvm_ffi.
     found.allreduce(_call(f"allreduce by {by}", array), array, result, by)
 
 
+@builtin("ccl_start_allreduce", 5)
+def start_allreduce(name: str, workers: int, by: str, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
+    """Begins an all-reduce; the result is empty."""
+    found, array = group(name, workers), to_numpy(x)
+    found.start_allreduce(_call(f"allreduce by {by}", array), array)
+
+
+@builtin("ccl_finish_allreduce", 6)
+def finish_allreduce(
+    started: tvm_ffi.Tensor, name: str, workers: int, by: str, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor
+) -> None:
+    """Ends it."""
+    allreduce(name, workers, by, x, out)
+
+
 @builtin("ccl_allgather", 5)
 def allgather(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     """Joins the tensors of all workers along an axis."""
@@ -49,6 +64,22 @@ def allgather(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ff
     whole = result.shape[axis]
     _require(array.shape[axis], tile_sizes(whole, found.size)[found.index], "allgather")
     found.allgather(_call(ALLGATHER, array, axis, numbers=(axis, whole)), array, result, axis)
+
+
+@builtin("ccl_start_allgather", 6)
+def start_allgather(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, whole: int, out: tvm_ffi.Tensor) -> None:
+    """Begins to join tensors of the workers to one of a size; the result is empty."""
+    found, array = group(name, workers), to_numpy(x)
+    _require(array.shape[axis], tile_sizes(whole, found.size)[found.index], "allgather")
+    found.start_allgather(_call(ALLGATHER, array, axis, numbers=(axis, whole)), array, axis, whole)
+
+
+@builtin("ccl_finish_allgather", 6)
+def finish_allgather(
+    started: tvm_ffi.Tensor, name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor
+) -> None:
+    """Ends it."""
+    allgather(name, workers, axis, x, out)
 
 
 @builtin("ccl_reduce_scatter", 6)
@@ -63,6 +94,23 @@ def reduce_scatter(name: str, workers: int, by: str, axis: int, x: tvm_ffi.Tenso
     call = _call(f"reduce_scatter by {by} along {axis}", array)
     found.reduce_scatter(call, rows_of(array, axis), rows, [tile * each for tile in tiles], by)
     write_rows(result, rows, axis)
+
+
+@builtin("ccl_start_reduce_scatter", 6)
+def start_reduce_scatter(name: str, workers: int, by: str, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
+    """Begins to combine the elements; the result is empty."""
+    found, array = group(name, workers), to_numpy(x)
+    rows = rows_of(array, axis)
+    counts = [tile * prod(rows.shape[1:]) for tile in tile_sizes(len(rows), found.size)]
+    found.start_reduce_scatter(_call(f"reduce_scatter by {by} along {axis}", array), rows, counts)
+
+
+@builtin("ccl_finish_reduce_scatter", 7)
+def finish_reduce_scatter(
+    started: tvm_ffi.Tensor, name: str, workers: int, by: str, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor
+) -> None:
+    """Ends it."""
+    reduce_scatter(name, workers, by, axis, x, out)
 
 
 @builtin("ccl_all_to_all", 6)

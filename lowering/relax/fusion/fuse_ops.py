@@ -19,8 +19,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import fused_location
 from lowering.relax.fusion.kernel_facts import KernelFacts
 from relax_dialect.analysis.effects import may_be_observed
-from relax_dialect.ops.call_tir import CallTIROp
+from relax_dialect.ops.call_tir import CallDPSPackedOp, CallTIROp
 from relax_dialect.ops.callees import find_prim_func
+from relax_dialect.ops.collective import FINISH
 from relax_dialect.ops.control_flow import YieldOp
 from relax_dialect.ops.dataflow import FusedOp
 from relax_dialect.ops.structure import FuncOp
@@ -281,9 +282,14 @@ def _segments(block: Block, facts: dict[str, KernelFacts]) -> list[list[CallTIRO
             known = all(isinstance(info, PrimType) or _is_known(info) for info in types)
             if known and not op.shapes and facts[name].pattern is not OpPattern.OPAQUE:
                 segments[-1].append(op)
-        elif segments[-1] and may_be_observed(op):
+        elif segments[-1] and (may_be_observed(op) or _ends_exchange(op)):
             segments.append([])
     return [calls for calls in segments if len(calls) > 1]
+
+
+def _ends_exchange(op: Operation) -> bool:
+    """Whether an op waits for other workers: what has been put before it would be computed after it."""
+    return isinstance(op, CallDPSPackedOp) and op.symbol.data.startswith(FINISH)
 
 
 def _is_known(info: object) -> bool:

@@ -9,20 +9,24 @@
 ; Some systems have workers that wait for each other on one processor, while another one is idle. A worker that finds one
 ; before it on its own again and again, and that is to be moved, leaves the processor.
 ;
-; Status: 0, or 1 if workers disagree, or 2 if others have not come in time. `vm_dialect/shared_memory.py` says what a
-; group is; regions are { i64 number, [2 x i64] digests, [2 x i64] processors } and two buffers from byte 128 on.
+; A worker may post the first chunk of a term before it exchanges that, and do something else in between.
+;
+; Status: 0, or 1 if workers disagree, or 2 if others have not come in time, or 3 if an exchange has begun already.
+; `vm_dialect/shared_memory.py` says what a group is; regions are { i64 number, [2 x i64] digests, [2 x i64] processors } and two buffers from byte 128 on.
 
 %any = type { i32, i32, i64 }
 %dltensor = type { ptr, i64, i32, i32, ptr, ptr, i64 }
 ; Index, size, number, chunk, nanoseconds to wait, status, in how many exchanges one after the other this worker was on the
-; processor of one before it, regions.
-%group = type { i32, i32, i64, i64, i64, i64, i64, [8 x ptr] }
+; processor of one before it, regions, whether it has posted an exchange that is to be ended.
+%group = type { i32, i32, i64, i64, i64, i64, i64, [8 x ptr], i64 }
 %named = type { ptr, i64, [48 x i8] }                     ; a group, and its name
 
 @groups = internal global ptr null                        ; of %named
 @count = internal global i64 0
 @allreduce = internal global ptr null                     ; the functions of Python, for what is not done here
 @allgather = internal global ptr null
+@start_allreduce = internal global ptr null
+@start_allgather = internal global ptr null
 @poll = internal global ptr null                          ; what is called now and then while workers wait, or null
 @sum_digest = internal global i64 0
 @gather_digest = internal global i64 0
@@ -43,11 +47,13 @@ declare i32 @TVMFFIFunctionCall(ptr, ptr, i32, ptr)
 declare void @PAUSE
 
 ; What the entries know: the groups, the functions of Python, and what digests of sums and gathers start with.
-define void @relax_collectives_set(ptr %groups, i64 %count, ptr %allreduce, ptr %allgather, i64 %sum, i64 %gather) {
+define void @relax_collectives_set(ptr %groups, i64 %count, ptr %allreduce, ptr %allgather, ptr %start_allreduce, ptr %start_allgather, i64 %sum, i64 %gather) {
   store ptr %groups, ptr @groups
   store i64 %count, ptr @count
   store ptr %allreduce, ptr @allreduce
   store ptr %allgather, ptr @allgather
+  store ptr %start_allreduce, ptr @start_allreduce
+  store ptr %start_allgather, ptr @start_allgather
   store i64 %sum, ptr @sum_digest
   store i64 %gather, ptr @gather_digest
   ret void
@@ -133,18 +139,13 @@ define internal ptr @term(ptr %group, i32 %worker) {
   ret ptr %data
 }
 
-; One exchange of a term, which is no longer than the chunk.
-define internal i64 @exchange(ptr %group, i64 %digest, ptr %data, i64 %bytes) {
-entry:
+; Posts a term, which is no longer than the chunk.
+define internal void @post(ptr %group, i64 %digest, ptr %data, i64 %bytes) {
   %index = load i32, ptr %group
-  %size.at = getelementptr inbounds %group, ptr %group, i64 0, i32 1
-  %size = load i32, ptr %size.at
   %number.at = getelementptr inbounds %group, ptr %group, i64 0, i32 2
   %before = load i64, ptr %number.at
   %number = add i64 %before, 1
   store i64 %number, ptr %number.at
-  %limit.at = getelementptr inbounds %group, ptr %group, i64 0, i32 4
-  %limit = load i64, ptr %limit.at
   %turn = and i64 %number, 1
   %own = call ptr @term(ptr %group, i32 %index)
   call void @llvm.memcpy.p0.p0.i64(ptr %own, ptr %data, i64 %bytes, i1 false)
@@ -159,11 +160,66 @@ entry:
   %here.at = getelementptr inbounds i64, ptr %region, i64 %place
   store i64 %here, ptr %here.at
   store atomic i64 %number, ptr %region release, align 8
+  ret void
+}
+
+; Posts the first chunk of a term: the next exchange does not. The chunk before the last one is free: all workers that
+; have posted the last one have read it.
+define i64 @relax_collectives_start(ptr %group, i64 %digest, ptr %data, i64 %bytes) {
+entry:
+  %started.at = getelementptr inbounds %group, ptr %group, i64 0, i32 8
+  %started = load i64, ptr %started.at
+  %again = icmp ne i64 %started, 0
+  br i1 %again, label %fail, label %go
+go:
+  %chunk.at = getelementptr inbounds %group, ptr %group, i64 0, i32 3
+  %chunk = load i64, ptr %chunk.at
+  %n = call i64 @llvm.umin.i64(i64 %bytes, i64 %chunk)
+  call void @post(ptr %group, i64 %digest, ptr %data, i64 %n)
+  store i64 1, ptr %started.at
+  ret i64 0
+fail:
+  ret i64 3
+}
+
+; One exchange of a term, which is no longer than the chunk. What was posted is not posted again.
+define internal i64 @exchange(ptr %group, i64 %digest, ptr %data, i64 %bytes) {
+entry:
+  %index = load i32, ptr %group
+  %size.at = getelementptr inbounds %group, ptr %group, i64 0, i32 1
+  %size = load i32, ptr %size.at
+  %limit.at = getelementptr inbounds %group, ptr %group, i64 0, i32 4
+  %limit = load i64, ptr %limit.at
+  %started.at = getelementptr inbounds %group, ptr %group, i64 0, i32 8
+  %started = load i64, ptr %started.at
+  %new = icmp eq i64 %started, 0
+  br i1 %new, label %post, label %posted
+post:
+  call void @post(ptr %group, i64 %digest, ptr %data, i64 %bytes)
+  br label %posted
+posted:
+  %number.at = getelementptr inbounds %group, ptr %group, i64 0, i32 2
+  %number = load i64, ptr %number.at
+  %turn = and i64 %number, 1
+  %position = add i64 %turn, 1
+  %own.at = getelementptr inbounds %group, ptr %group, i64 0, i32 7, i32 %index
+  %own = load ptr, ptr %own.at
+  %own.digest.at = getelementptr inbounds i64, ptr %own, i64 %position
+  %own.digest = load i64, ptr %own.digest.at
+  %is_posted = icmp eq i64 %own.digest, %digest
+  br i1 %is_posted, label %go, label %another
+another:
+  ret i64 3
+go:
+  store i64 0, ptr %started.at
+  %place = add i64 %turn, 3
+  %here.narrow = call i32 @sched_getcpu()
+  %here = sext i32 %here.narrow to i64
   br label %each
 each:
-  %worker = phi i32 [ 0, %entry ], [ %next, %following ]
-  %differs = phi i64 [ 0, %entry ], [ %differs.now, %following ]
-  %close = phi i1 [ false, %entry ], [ %close.now, %following ]
+  %worker = phi i32 [ 0, %go ], [ %next, %following ]
+  %differs = phi i64 [ 0, %go ], [ %differs.now, %following ]
+  %close = phi i1 [ false, %go ], [ %close.now, %following ]
   %other.at = getelementptr inbounds %group, ptr %group, i64 0, i32 7, i32 %worker
   %other = load ptr, ptr %other.at
   %status = call i64 @wait(ptr %other, i64 %number, i64 %limit)
@@ -617,6 +673,26 @@ done:
 
 ; ccl_allreduce(group, workers, by, x, out)
 define i32 @relax_collectives_allreduce(ptr %self, ptr %args, i32 %number, ptr %ret) {
+  %status = call i32 @reduce(ptr %args, i32 %number, ptr %ret, i1 false)
+  ret i32 %status
+}
+
+; ccl_start_allreduce(group, workers, by, x, out)
+define i32 @relax_collectives_start_allreduce(ptr %self, ptr %args, i32 %number, ptr %ret) {
+  %status = call i32 @reduce(ptr %args, i32 %number, ptr %ret, i1 true)
+  ret i32 %status
+}
+
+; ccl_finish_allreduce(started, group, workers, by, x, out)
+define i32 @relax_collectives_finish_allreduce(ptr %self, ptr %args, i32 %number, ptr %ret) {
+  %others = getelementptr inbounds %any, ptr %args, i64 1
+  %one_less = sub i32 %number, 1
+  %status = call i32 @reduce(ptr %others, i32 %one_less, ptr %ret, i1 false)
+  ret i32 %status
+}
+
+; An all-reduce, or the start of one, whose `out` is something else.
+define internal i32 @reduce(ptr %args, i32 %number, ptr %ret, i1 %starts) {
 entry:
   %five = icmp eq i32 %number, 5
   br i1 %five, label %parse, label %python
@@ -659,7 +735,8 @@ look:
   %two = icmp eq i32 %size, 2
   %small = icmp ule i64 %bytes, %chunk
   %is_quick = or i1 %two, %small
-  %sum_alike = and i1 %is_sum, %alike
+  %fits = or i1 %alike, %starts
+  %sum_alike = and i1 %is_sum, %fits
   %possible = and i1 %known, %is_quick
   %here = and i1 %sum_alike, %possible
   br i1 %here, label %add, label %python
@@ -668,7 +745,15 @@ add:
   %digest = call i64 @digest(i64 %start, ptr %x, i64 -1)
   %source = call ptr @data(ptr %x)
   %target = call ptr @data(ptr %out)
-  %status = call i64 @relax_collectives_sum(ptr %group, i64 %digest, i32 %kind, i64 %elements, ptr %source, ptr %target)
+  br i1 %starts, label %start_it, label %add_up
+start_it:
+  %begun = call i64 @relax_collectives_start(ptr %group, i64 %digest, ptr %source, i64 %bytes)
+  br label %added
+add_up:
+  %summed = call i64 @relax_collectives_sum(ptr %group, i64 %digest, i32 %kind, i64 %elements, ptr %source, ptr %target)
+  br label %added
+added:
+  %status = phi i64 [ %begun, %start_it ], [ %summed, %add_up ]
   %failed = icmp ne i64 %status, 0
   br i1 %failed, label %tell, label %done
 tell:
@@ -676,7 +761,9 @@ tell:
   store i64 %status, ptr %status.at
   br label %python
 python:
-  %function = load ptr, ptr @allreduce
+  %whole = load ptr, ptr @allreduce
+  %first = load ptr, ptr @start_allreduce
+  %function = select i1 %starts, ptr %first, ptr %whole
   %result = call i32 @TVMFFIFunctionCall(ptr %function, ptr %args, i32 %number, ptr %ret)
   ret i32 %result
 done:
@@ -685,9 +772,30 @@ done:
 
 ; ccl_allgather(group, workers, axis, x, out)
 define i32 @relax_collectives_allgather(ptr %self, ptr %args, i32 %number, ptr %ret) {
+  %status = call i32 @join(ptr %args, i32 %number, ptr %ret, i1 false)
+  ret i32 %status
+}
+
+; ccl_start_allgather(group, workers, axis, x, whole, out)
+define i32 @relax_collectives_start_allgather(ptr %self, ptr %args, i32 %number, ptr %ret) {
+  %status = call i32 @join(ptr %args, i32 %number, ptr %ret, i1 true)
+  ret i32 %status
+}
+
+; ccl_finish_allgather(started, group, workers, axis, x, out)
+define i32 @relax_collectives_finish_allgather(ptr %self, ptr %args, i32 %number, ptr %ret) {
+  %others = getelementptr inbounds %any, ptr %args, i64 1
+  %one_less = sub i32 %number, 1
+  %status = call i32 @join(ptr %others, i32 %one_less, ptr %ret, i1 false)
+  ret i32 %status
+}
+
+; An all-gather, or the start of one, in which a number stands for `out`.
+define internal i32 @join(ptr %args, i32 %number, ptr %ret, i1 %starts) {
 entry:
-  %five = icmp eq i32 %number, 5
-  br i1 %five, label %parse, label %python
+  %expected_number = select i1 %starts, i32 6, i32 5
+  %as_many = icmp eq i32 %number, %expected_number
+  br i1 %as_many, label %parse, label %python
 parse:
   %workers = getelementptr inbounds %any, ptr %args, i64 1
   %axis.at = getelementptr inbounds %any, ptr %args, i64 2
@@ -698,10 +806,20 @@ parse:
   %out.at = getelementptr inbounds %any, ptr %args, i64 4
   %group = call ptr @find(ptr %args, ptr %workers)
   %x = call ptr @dense(ptr %x.at)
-  %out = call ptr @dense(ptr %out.at)
+  %out.kind = load i32, ptr %out.at
+  %whole.at = getelementptr inbounds i8, ptr %out.at, i64 8
+  %whole = load i64, ptr %whole.at
+  %has_whole = icmp eq i32 %out.kind, 1
   %has_group = icmp ne ptr %group, null
   %has_x = icmp ne ptr %x, null
-  %has_out = icmp ne ptr %out, null
+  br i1 %starts, label %kinds, label %find_out
+find_out:
+  %out.found = call ptr @dense(ptr %out.at)
+  %out.there = icmp ne ptr %out.found, null
+  br label %kinds
+kinds:
+  %out = phi ptr [ %x, %parse ], [ %out.found, %find_out ] ; of a start, what is alike
+  %has_out = phi i1 [ %has_whole, %parse ], [ %out.there, %find_out ]
   %is_number = icmp eq i32 %axis.kind, 1
   %tensors = and i1 %has_x, %has_out
   %rest = and i1 %has_group, %is_number
@@ -717,7 +835,8 @@ look:
   br i1 %fits, label %measure, label %python
 measure:
   %after = add i64 %axis, 1
-  %columns = call i64 @product(ptr %out, i64 %axis, i64 %after)
+  %columns.out = call i64 @product(ptr %out, i64 %axis, i64 %after)
+  %columns = select i1 %starts, i64 %whole, i64 %columns.out
   %own = call i64 @product(ptr %x, i64 %axis, i64 %after)
   %rows = call i64 @product(ptr %x, i64 0, i64 %axis)
   %inner = call i64 @product(ptr %x, i64 %after, i64 %rank)
@@ -749,8 +868,18 @@ gather:
   %with_columns = call i64 @mix(i64 %with_axis, i64 %columns)
   %digest = call i64 @digest(i64 %with_columns, ptr %x, i64 %axis)
   %source = call ptr @data(ptr %x)
+  br i1 %starts, label %start_it, label %join_all
+start_it:
+  %own.bytes = mul i64 %own, %bytes
+  %all.bytes = mul i64 %own.bytes, %rows
+  %begun = call i64 @relax_collectives_start(ptr %group, i64 %digest, ptr %source, i64 %all.bytes)
+  br label %joined
+join_all:
   %target = call ptr @data(ptr %out)
-  %status = call i64 @relax_collectives_gather(ptr %group, i64 %digest, i64 %columns, i64 %rows, i64 %bytes, ptr %source, ptr %target)
+  %gathered = call i64 @relax_collectives_gather(ptr %group, i64 %digest, i64 %columns, i64 %rows, i64 %bytes, ptr %source, ptr %target)
+  br label %joined
+joined:
+  %status = phi i64 [ %begun, %start_it ], [ %gathered, %join_all ]
   %failed = icmp ne i64 %status, 0
   br i1 %failed, label %tell, label %done
 tell:
@@ -758,7 +887,9 @@ tell:
   store i64 %status, ptr %status.at
   br label %python
 python:
-  %function = load ptr, ptr @allgather
+  %whole.function = load ptr, ptr @allgather
+  %first = load ptr, ptr @start_allgather
+  %function = select i1 %starts, ptr %first, ptr %whole.function
   %result = call i32 @TVMFFIFunctionCall(ptr %function, ptr %args, i32 %number, ptr %ret)
   ret i32 %result
 done:

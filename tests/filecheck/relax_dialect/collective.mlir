@@ -66,3 +66,23 @@ relax.func @messages[%n](%x: !relax.tensor<[n], f32>) -> !relax.tuple<!relax.ten
   %2 = relax.tuple(%0, %1)
   relax.return %2
 }
+
+// -----
+
+// An exchange that begins before it ends.
+// CHECK-LABEL: relax.func @begun[
+// CHECK-NEXT:    %0 = relax.ccl.start %x collective = "allreduce" op_type = "max" group = "x"
+// CHECK-NEXT:    %1 = relax.ccl.allreduce %x, %0 op_type = "max" group = "x"
+// CHECK-NEXT:    %2 = relax.ccl.start %1 collective = "allgather" num_workers = 2 axis = 1
+// CHECK-NEXT:    %3 = relax.ccl.allgather %1, %2 num_workers = 2 axis = 1
+// CHECK-NEXT:    %4 = relax.ccl.start %3 collective = "reduce_scatter" num_workers = 2 axis = 1
+// CHECK-NEXT:    %5 = relax.ccl.reduce_scatter %3, %4 num_workers = 2 axis = 1
+relax.func @begun[%n](%x: !relax.tensor<[n, 6], f32>) -> !relax.object {
+  %0 = relax.ccl.start %x collective = "allreduce" op_type = "max" group = "x"
+  %1 = relax.ccl.allreduce %x, %0 op_type = "max" group = "x"
+  %2 = relax.ccl.start %1 collective = "allgather" num_workers = 2 axis = 1
+  %3 = relax.ccl.allgather %1, %2 num_workers = 2 axis = 1
+  %4 = relax.ccl.start %3 collective = "reduce_scatter" num_workers = 2 axis = 1
+  %5 = relax.ccl.reduce_scatter %3, %4 num_workers = 2 axis = 1
+  relax.return %5
+}

@@ -134,3 +134,59 @@ relax.func @ccl_receive_c2(%x: !relax.tensor<[8], f32>) -> !relax.object {
   %0 = relax.ccl.receive %s source = 0 dtype = f32
   relax.return %0
 }
+
+// -----
+
+// CHECK: 'relax.ccl.start' op expected collective to be one of allreduce, allgather, reduce_scatter, got broadcast
+relax.func @ccl_start_c1(%x: !relax.tensor<[8, 8], f32>) -> !relax.object {
+  %0 = relax.ccl.start %x collective = "broadcast"
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.ccl.start' op expected op_type to be one of sum, prod, min, max, avg, got mode
+relax.func @ccl_start_c2(%x: !relax.tensor<[8, 8], f32>) -> !relax.object {
+  %0 = relax.ccl.start %x collective = "allreduce" op_type = "mode"
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.ccl.start' op expected at least one worker, got 0
+relax.func @ccl_start_c3(%x: !relax.tensor<[8, 8], f32>) -> !relax.object {
+  %0 = relax.ccl.start %x collective = "allgather"
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.ccl.start' op axis 2 is out of range for rank 2
+relax.func @ccl_start_axis_c3(%x: !relax.tensor<[8, 8], f32>) -> !relax.object {
+  %0 = relax.ccl.start %x collective = "reduce_scatter" num_workers = 2 axis = 2
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.ccl.allreduce' op expected a tensor, and the result of at most one relax.ccl.start, got 3 operands
+relax.func @ccl_allreduce_c2(%x: !relax.tensor<[8, 8], f32>) -> !relax.object {
+  %0 = relax.ccl.allreduce %x, %x, %x
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.ccl.allgather' op expected the result of a relax.ccl.start, !relax.tensor<[0], i1>, got !relax.tensor<[8, 8], f32>
+relax.func @ccl_allgather_c4(%x: !relax.tensor<[8, 8], f32>) -> !relax.object {
+  %0 = relax.ccl.allgather %x, %x num_workers = 2
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.ccl.reduce_scatter' op expected a tensor, and the result of at most one relax.ccl.start, got 3 operands
+relax.func @ccl_reduce_scatter_c5(%x: !relax.tensor<[8, 8], f32>) -> !relax.object {
+  %0 = relax.ccl.reduce_scatter %x, %x, %x num_workers = 2
+  relax.return %0
+}

@@ -31,20 +31,38 @@ COLLECTIVES: Mapping[str, str] = {
     ),
     "of_the_first": 'relax.ccl.broadcast_from_worker0 %x group = "x"',
     "scattered": 'relax.ccl.scatter_from_worker0 %x num_workers = COUNT axis = 1 tile = t group = "x"',
+    "begun_total": '%b = relax.ccl.start %x collective = "allreduce"; relax.ccl.allreduce %x, %b',
+    "begun_greatest": (
+        '%b = relax.ccl.start %x collective = "allreduce" op_type = "max" group = "x"; '
+        'relax.ccl.allreduce %x, %b op_type = "max" group = "x"'
+    ),
+    "begun_columns": (
+        '%b = relax.ccl.start %x collective = "allgather" num_workers = COUNT axis = 1 group = "x"; '
+        'relax.ccl.allgather %x, %b num_workers = COUNT axis = 1 group = "x"'
+    ),
+    "begun_tiles": (
+        f'%b = relax.ccl.start %x collective = "allgather" num_workers = COUNT size = {ROWS} group = "x"; '
+        f'relax.ccl.allgather %x, %b num_workers = COUNT size = {ROWS} group = "x"'
+    ),
+    "begun_scattered_sum": (
+        '%b = relax.ccl.start %x collective = "reduce_scatter" num_workers = COUNT group = "x"; '
+        'relax.ccl.reduce_scatter %x, %b num_workers = COUNT tile = t group = "x"'
+    ),
     "own_tile": 'relax.dist.redistribute_replica_to_shard %x num_workers = COUNT tile = t group = "x"',
 }
 """Along the axis `x`, whose size is `COUNT`; `t` is the size of a tile."""
 
-_TILED_ROWS = ("gathered_tiles", "moved_back")
+_TILED_ROWS = ("gathered_tiles", "begun_tiles", "moved_back")
 _COLUMNS = ("scattered_greatest", "moved_back", "scattered")
 WIDTH = 3
 
 
 def program(name: str, dtype: str, mesh: Mapping[str, int]) -> str:
     """The text of one function."""
-    body = COLLECTIVES[name].replace("COUNT", str(mesh["x"]))
+    *before, last = COLLECTIVES[name].replace("COUNT", str(mesh["x"])).split("; ")
+    body = "\n  ".join([*before, f"%0 = {last}"])
     params = f"%x: !relax.tensor<[n, m], {dtype}>, %s: !relax.shape<[t]>"
-    return f"relax.func @{name}[%n, %m, %t]({params}) -> !relax.object {{\n  %0 = {body}\n  relax.return %0\n}}"
+    return f"relax.func @{name}[%n, %m, %t]({params}) -> !relax.object {{\n  {body}\n  relax.return %0\n}}"
 
 
 def arguments(name: str, dtype: str, mesh: Mapping[str, int], rank: int) -> list[object]:

@@ -17,10 +17,12 @@ from lowering.distributed.plans import (
     data_parallel,
     expert_parallel,
     sequence_parallel,
+    tensor_parallel,
 )
 from lowering.distributed.report import communication
 from lowering.distributed.shard import shard
 from lowering.distributed.tiles import Distribution
+from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.interpreter.workers import run_workers
@@ -104,6 +106,29 @@ def test_logits_of_tiles_of_the_batch():
         module, {"d": data_parallel("ids", "keys*", "values*"), "t": LLAMA}, {"d": 2, "t": 2}, llama_inputs(2, 1)
     )
     assert exchanges(local)[-1] == "allgather"
+
+
+HEAD = """relax.func @main[%n](%x: !relax.tensor<[n, 8], f16>, %head: !relax.tensor<[8, 40], f16>) -> !relax.object {
+  %0 = relax.matmul %x, %head
+  %1 = relax.multiply %0, %0
+  %2 = relax.argmax %1 axis = -1
+  %3 = relax.max %0 axes = [1]
+  RESULTS
+  relax.return %4
+}"""
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_what_is_found_in_logits(workers: int):
+    """Positions and extrema of tiles are exchanged, not the logits, unless these are needed, too."""
+    rng = np.random.default_rng(0)
+    args = [rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((3, 8), (8, 40))]
+    plan = {"x": tensor_parallel([], [], heads=["head"])}
+    found = check(parse_module(HEAD.replace("RESULTS", "%4 = relax.tuple(%2, %3)")), plan, {"x": workers}, args)
+    assert sorted(exchanges(found)) == ["allgather", "allgather", "allreduce"]
+    text = HEAD.replace("RESULTS", "%4 = relax.tuple(%0, %2, %3)").replace("argmax %1", "argmax %0")
+    whole = check(parse_module(text), plan, {"x": workers}, args)
+    assert exchanges(whole) == ["allgather"]
 
 
 def test_sequences():

@@ -21,3 +21,15 @@ relax.func @main[%n](%x: !relax.tensor<[n, 64], f32>, %up: !relax.tensor<[64, 25
 relax.func @alone(%x: !relax.tensor<[4], f32>) -> !relax.object {
   relax.return %x
 }
+
+// A message is sent by one worker; an exchange that has begun counts once.
+// CHECK-NEXT: @messages
+// CHECK-NEXT:   relax.ccl.send of 1 workers: 16 bytes in 1 messages
+// CHECK-NEXT:   relax.ccl.allreduce of 1 workers: 0 bytes in 0 messages
+relax.func @messages(%x: !relax.tensor<[4], f32>) -> !relax.object {
+  %0 = relax.ccl.send %x to = 1
+  %1 = relax.ccl.start %x collective = "allreduce"
+  %2 = relax.ccl.allreduce %x, %1
+  %3 = relax.tuple(%0, %2)
+  relax.return %3
+}
