@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 from weakref import WeakValueDictionary
@@ -68,6 +69,17 @@ def in_order(function: str, parameters: Sequence[str], arguments: Sequence[Any],
         count = messages.render(messages.wrong_arity(function, parameters), len(arguments) + len(named))
         raise TypeError(f"{count}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
     return [*arguments, *(named[name] for name in rest)]
+
+
+_OTHER_DTYPE = re.compile(
+    r"argument #\d+ \((?P<name>.+?)\): expected dtype (?P<dtype>\w+), got (bool|(u?int|b?float)\d+)"
+)
+
+
+def suggest_conversion(error: TypeError) -> None:
+    """Adds a note to an error about the dtype of an argument: nobody converts it unasked."""
+    if (match := _OTHER_DTYPE.search(str(error))) is not None:
+        error.add_note(f"to convert it, give {match['name']}.astype({match['dtype']!r})")
 
 
 Runner: TypeAlias = Callable[[Code, Sequence[Any]], Any]

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 import tvm_ffi
 
 from vm_dialect.arguments import Signature
-from vm_dialect.callee import Callee
+from vm_dialect.callee import Callee, suggest_conversion
 from vm_dialect.executable import Executable
 from vm_dialect.executable.model import FunctionInfo
 from vm_dialect.results import with_names
@@ -38,7 +38,11 @@ class NativeFunction(Callee, tvm_ffi.Function):
         """
         if named or (arguments and isinstance(arguments[0], dict)):
             arguments = self.in_order(arguments, named)
-        result = self._run(arguments)
+        try:
+            result = self._run(arguments)
+        except TypeError as error:
+            suggest_conversion(error)
+            raise
         return with_names(result, self.result_names) if self.result_names else result
 
     def _run(self, arguments: Sequence[Any]) -> Any:

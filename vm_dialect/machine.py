@@ -18,7 +18,7 @@ from vm_dialect import messages
 from vm_dialect.arguments import Arguments, Signature, signatures
 from vm_dialect.builtins import BUILTINS, register_globals
 from vm_dialect.builtins.foreign import foreign_builtin
-from vm_dialect.callee import Callee, ClosureTable
+from vm_dialect.callee import Callee, ClosureTable, suggest_conversion
 from vm_dialect.errors import StepLimitError, UntrustedError, register_error_types
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
 from vm_dialect.executable.model import BUILTIN_PREFIX, OBSERVE, OBSERVED_NOTE
@@ -55,7 +55,11 @@ class BytecodeFunction(Callee):
         """
         if named or (arguments and isinstance(arguments[0], dict)):
             arguments = self.in_order(arguments, named)
-        result = self._machine.run_code(self._code, self.arguments.converted(arguments))
+        try:
+            result = self._machine.run_code(self._code, self.arguments.converted(arguments))
+        except TypeError as error:
+            suggest_conversion(error)
+            raise
         return with_names(result, self.result_names)
 
 

@@ -241,8 +241,7 @@ def begun() -> None:
             rng = np.random.default_rng(n)
             args = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((n, 96), (96, 96)) * 2]
             expected = run(module, "main", args)
-            mine = [each if isinstance(each, tvm_ffi.Shape) else from_numpy(each) for each in
-                    map(to_ffi, distribution.arguments(args, RANK))]  # fmt: skip
+            mine = list(map(to_ffi, distribution.arguments(args, RANK)))
             for machine in machines:
                 assert_same(to_numpy(machine["main"](*mine)), expected, CLOSE, f"rank {RANK}")
 

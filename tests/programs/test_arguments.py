@@ -176,6 +176,17 @@ def test_what_is_refused_names_the_argument(functions: dict[str, Callable[[str],
                 functions[way](name)(given)
 
 
+def test_a_dtype_that_can_be_converted(functions: dict[str, Callable[[str], Callable[..., Any]]]) -> None:
+    """A note says how; nobody converts what is no number."""
+    for way in WAYS[1:]:
+        with pytest.raises(TypeError) as refused:
+            functions[way]("f32")(np.ones((1, 2)))
+        assert refused.value.__notes__[-1] == "to convert it, give x.astype('float32')", way
+        with pytest.raises(TypeError) as refused:
+            functions[way]("f32")(np.array([["a"]]))
+        assert not any("convert" in note for note in getattr(refused.value, "__notes__", [])), way
+
+
 def _unfit_to_write() -> dict[str, np.ndarray]:
     frozen = np.ones(2, np.float32)
     frozen.flags.writeable = False

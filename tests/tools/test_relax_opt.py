@@ -305,7 +305,8 @@ def test_passes_are_explained(capsys: pytest.CaptureFixture[str]):
     ("comment", "expected"),
     [
         ("// expected-error @below {{no}}", ['f.mlir:3: error: expected error "no" was not produced']),
-        ("// expected-note {{no}}", ["f.mlir:3: expected-note: the tools say errors only, so expect an error"]),
+        ("// expected-note {{no}}", ['f.mlir:3: error: expected note "no" was not produced']),
+        ("// expected-remark {{no}}", ["f.mlir:3: expected-remark: the tools say errors and notes, so expect these"]),
         (
             "%d = arith.addi %x, %a : i32  // expected-error @above {{%x}}",
             [

@@ -130,7 +130,7 @@ _PIECE = re.compile(r"\{\{(.*?)\}\}")
 
 @dataclass
 class Expectation:
-    """A line of a text that has to cause an error."""
+    """A line of a text that has to cause an error, or an error with a note."""
 
     at: int
     """The line that says so, from 1."""
@@ -138,6 +138,8 @@ class Expectation:
     """The line of the error; `None` if it has none."""
     text: str
     is_pattern: bool
+    kind: str = "error"
+    """`error`, or `note` for the way out that an error names."""
     is_met: bool = False
 
     def matches(self, message: str) -> bool:
@@ -155,6 +157,8 @@ class Diagnostic:
 
     line: int | None
     message: str
+    note: str | None = None
+    """The way out."""
 
 
 @dataclass
@@ -172,10 +176,15 @@ class Expectations:
         return Expectations(name, list(_read(text, name, offset)))
 
     def check(self, found: Sequence[Diagnostic]) -> None:
-        """Adds what is wrong to `failures`: an error that was not expected, or one that was and did not come."""
+        """Adds what is wrong to `failures`: an error that was not expected, or one that was and did not come. A note
+        need not be expected.
+        """
         for each in found:
             here = [one for one in self.expected if not one.is_met and one.line == each.line]
-            match = next((one for one in here if one.matches(each.message)), None)
+            match = next((one for one in here if one.kind == "error" and one.matches(each.message)), None)
+            note = each.note
+            if note is not None and (own := next((n for n in here if n.kind == "note" and n.matches(note)), None)):
+                own.is_met = True
             if match is None:
                 source = self.name if each.line is None else f"{self.name}:{each.line}"
                 self.failures.append(f"{source}: error: unexpected error: {each.message}")
@@ -183,7 +192,7 @@ class Expectations:
                 match.is_met = True
         for one in self.expected:
             if not one.is_met:
-                self.failures.append(f'{self.name}:{one.at}: error: expected error "{one.text}" was not produced')
+                self.failures.append(f'{self.name}:{one.at}: error: expected {one.kind} "{one.text}" was not produced')
 
 
 def has_expectations(text: str) -> bool:
@@ -195,14 +204,14 @@ def _read(text: str, name: str, offset: int) -> Iterator[Expectation]:
     starts = [0, *(match.end() for match in re.finditer("\n", text))]
     for match in _EXPECTED.finditer(text):
         at = bisect_right(starts, match.start()) + offset
-        if match["kind"] != "error":
-            raise ToolError(f"{name}:{at}: expected-{match['kind']}: the tools say errors only, so expect an error")
+        if match["kind"] not in ("error", "note"):
+            raise ToolError(f"{name}:{at}: expected-{match['kind']}: the tools say errors and notes, so expect these")
         where = match["where"]
         shift = {"above": -1, "below": 1, None: 0}.get(where, 0)
         if where is not None and where[0] in "+-":
             shift = int(where)
         line = None if where == "unknown" else at + shift
-        yield Expectation(at, line, match["text"], match["re"] is not None)
+        yield Expectation(at, line, match["text"], match["re"] is not None, match["kind"])
 
 
 def diagnostics_of(error: BaseException, offset: int) -> list[Diagnostic]:
@@ -232,4 +241,4 @@ def diagnostics_of(error: BaseException, offset: int) -> list[Diagnostic]:
 
 def _of_finding(finding: Finding) -> Diagnostic:
     position = source_position(finding.op.location)
-    return Diagnostic(position.line or None, finding.message)
+    return Diagnostic(position.line or None, finding.message, finding.hint)
