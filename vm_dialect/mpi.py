@@ -225,8 +225,10 @@ class MPIGroup:
         """Memory for the terms of all workers, of which one of the first two goes where their sum will be."""
         terms = [mine] * self.size
         for other in self._others:
-            reused = out is not None and other == self._others[0] and out.flags.c_contiguous
-            terms[other] = out if reused else np.empty_like(mine)
+            if out is not None and other == self._others[0] and out.flags.c_contiguous:
+                terms[other] = out
+            else:
+                terms[other] = np.empty_like(mine)
         return terms
 
     def _reduced(

@@ -98,13 +98,13 @@ def _exchange(op: StartOp | StartedOp, x: Array) -> str:
     """How the start and the end of an exchange are told to belong to each other."""
     kind = op.collective.data if isinstance(op, StartOp) else op.name.rpartition(".")[2]
     by = f" by {op.op_type.data}" if isinstance(op, StartOp | AllReduceOp | ReduceScatterOp) else " by sum"
-    along = f" along {op.along}" if not isinstance(op, AllReduceOp) else " along 0"
-    return f"{kind}{by}{along} of {x.dtype}{list(x.shape)}"
+    along = op.along if isinstance(op, StartOp | AllGatherOp | ReduceScatterOp) else 0
+    return f"{kind}{by} along {along} of {x.dtype}{list(x.shape)}"
 
 
 @runs(StartOp)
 def start(frame: Frame, op: StartOp) -> None:
-    """The op that ends the exchange does everything here; nothing else is exchanged before."""
+    """The op that ends the exchange does everything here; the group has no other exchange before."""
     make_checks(frame, op)
     worker, group = frame.interpreter.worker, op.group_name
     if worker is not None:

@@ -14,9 +14,22 @@ BODIES = {
     "scatter": "relax.ccl.scatter_from_worker0 %x num_workers = 1 axis = 1",
     "reduce_scatter": "relax.ccl.reduce_scatter %x num_workers = 1 axis = 1",
     "all_to_all": "relax.ccl.all_to_all %x num_workers = 1 axis = 1 concat_axis = 0",
+    "begun_allreduce": '%b = relax.ccl.start %x collective = "allreduce"; relax.ccl.allreduce %x, %b',
+    "begun_allgather": (
+        '%b = relax.ccl.start %x collective = "allgather" num_workers = 1; relax.ccl.allgather %x, %b num_workers = 1'
+    ),
+    "begun_reduce_scatter": (
+        '%b = relax.ccl.start %x collective = "reduce_scatter" num_workers = 1; '
+        "relax.ccl.reduce_scatter %x, %b num_workers = 1"
+    ),
 }
 PARAMETERS = "%x: !relax.tensor<[n, m], f32>"
-PROGRAMS = Programs({name: (PARAMETERS, f"%y = {body}; relax.exp %y") for name, body in BODIES.items()})
+PROGRAMS = Programs(
+    {
+        name: (PARAMETERS, "; ".join([*body.split("; ")[:-1], f"%y = {body.split('; ')[-1]}", "relax.exp %y"]))
+        for name, body in BODIES.items()
+    }
+)
 
 
 @pytest.mark.parametrize("name", BODIES)
