@@ -56,7 +56,7 @@ _REDUCTIONS: Mapping[str, MPI.Op] = {"sum": MPI.SUM, "avg": MPI.SUM, "prod": MPI
 _LOGICAL: Mapping[str, MPI.Op] = {"sum": MPI.LOR, "prod": MPI.LAND, "min": MPI.LAND, "max": MPI.LOR}
 
 
-@dataclass
+@dataclass(eq=False)
 class MPIGroup:
     """The workers of a communicator."""
 
@@ -69,6 +69,10 @@ class MPIGroup:
     """Up to how many workers send each other what they exchange."""
     memory: SharedMemory | None = None
     """What few workers of one machine have together."""
+    mesh: Mapping[str, MPIGroup] | None = None
+    """The group of all workers has those of the axes, by name, and itself as `""`."""
+    failed: bool = False
+    """Whether an exchange has failed: messages of it may be on their way."""
 
     def __post_init__(self) -> None:
         self.size = self.comm.size
@@ -79,6 +83,16 @@ class MPIGroup:
         self._tags: dict[Call, int] = {}
         self._sent: list[tuple[MPI.Request, Array]] = []  # messages on their way, with their memory
         self._started: dict[Call, _Exchange] = {}  # what has begun, and is to be ended
+
+    def enter(self) -> None:
+        """From now on collectives are those of this mesh, which the process has joined, perhaps before others."""
+        groups = self.mesh or {}
+        if _entered[-1:] == [self]:
+            return
+        if self.size > 1:
+            use_native_collectives({name: group.memory for name, group in groups.items() if group.memory is not None})
+        join({name: group if group.size > 1 else ALONE for name, group in groups.items()})
+        _entered[:] = [self]
 
     def agree(self, what: str) -> None:
         """`RuntimeError` on all workers unless they say the same; `TimeoutError` if some do not come."""
@@ -93,6 +107,7 @@ class MPIGroup:
 
     def _disagree(self, what: str | Call, compared: bool = False) -> NoReturn:
         """Tells of two workers that are at different things; all of them come here, if they have compared."""
+        self.failed = True
         if not (self.check or compared):
             raise RuntimeError(f"workers disagree: rank {self.index} is at {what}, and got more than that")
         everyone = self.comm.allgather(str(what))
@@ -112,9 +127,11 @@ class MPIGroup:
                 time.sleep(NAP)
 
     def _late(self, what: str | Call) -> TimeoutError:
+        self.failed = True
         return TimeoutError(f"other workers did not come to {what} within {self.timeout:g} seconds")
 
     def _begun(self, call: Call) -> RuntimeError:
+        self.failed = True
         return RuntimeError(f"another exchange of the group has begun before {call}, and has not ended")
 
     def _settle(self, status: int, call: Call) -> None:
@@ -416,19 +433,34 @@ def join_mpi(
     if world.size != wanted:
         sizes = ", ".join(f"{name} = {size}" for name, size in mesh.items())
         raise ValueError(f"the mesh [{sizes}] has {wanted} workers, but MPI has started {world.size}")
-    grid = world.Create_cart(list(mesh.values()), reorder=False)
-    comms = {"": grid, **{name: grid.Sub([other == name for other in mesh]) for name in mesh}}
     if world.size > 1:
         sys.excepthook = _end_all
-    everyone = MPIGroup(grid, timeout, check, few)
-    by_name = {"": everyone} | {name: MPIGroup(comm, timeout, check, few) for name, comm in comms.items() if name}
-    if world.size > 1:
-        sharing = [group for group in by_name.values() if 1 < group.size <= min(few, MOST_WORKERS)]
+    key = (tuple(mesh.items()), timeout, check, few, shared_memory)
+    known = _joined.get(key)
+    usable = known is not None and not any(group.failed for group in (known.mesh or {}).values())
+    if known is None or not world.allreduce(usable, MPI.LAND):
+        known = _joined[key] = _everyone(mesh, timeout, check, few, shared_memory)
+    known.enter()
+    return known
+
+
+_joined: dict[object, MPIGroup] = {}
+"""The groups of all workers, by what they were joined with: MPI has only so many communicators."""
+
+_entered: list[MPIGroup] = []
+"""The group of all workers of the mesh in use."""
+
+
+def _everyone(mesh: Mapping[str, int], timeout: float | None, check: bool, few: int, shared_memory: bool) -> MPIGroup:
+    """New groups for a mesh."""
+    grid = MPI.COMM_WORLD.Create_cart(list(mesh.values()), reorder=False)
+    comms = {"": grid, **{name: grid.Sub([other == name for other in mesh]) for name in mesh}}
+    groups = {name: MPIGroup(comm, timeout, check, few) for name, comm in comms.items()}
+    if grid.size > 1:
+        sharing = [group for group in groups.values() if 1 < group.size <= min(few, MOST_WORKERS)]
         _share_memory(grid, sharing if shared_memory else [])
-        memories = {name: group.memory for name, group in by_name.items() if group.memory is not None}
-        use_native_collectives(memories)
-    join({name: group if group.size > 1 else ALONE for name, group in by_name.items()})
-    return everyone
+    groups[""].mesh = groups
+    return groups[""]
 
 
 def _share_memory(grid: MPI.Intracomm, groups: Sequence[MPIGroup]) -> None:

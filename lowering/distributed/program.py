@@ -81,6 +81,7 @@ class ShardedProgram:
 
     def call_local(self, arguments: Sequence[Value]) -> Value:
         """The worker's part of the result."""
+        self.group.enter()
         return _result(self._function, arguments)
 
     def __call__(self, *whole: Any) -> Value:
@@ -132,6 +133,7 @@ class PipelinedProgram:
     def stream(self, calls: Iterable[Sequence[Any]]) -> list[Value]:
         """The results of several calls, on every worker: a stage goes on with the next one meanwhile."""
         results: list[Value] = []
+        self.group.enter()
         for whole in calls:
             mine = self.stage.arguments(list(map(from_python, whole)), self.group.index)
             results.append(_result(self._function, mine))

@@ -175,6 +175,19 @@ def sharded() -> None:
                 np.testing.assert_allclose(got, want, 1e-5, 1e-6)
 
 
+def several_meshes() -> None:
+    """Programs of different meshes are called in turn; those of one mesh have its communicators together."""
+    module = parse_module(layer())
+    other = parse_module(layer("y").replace("sharding<y", "sharding<x = 1: R, y"))
+    first = ShardedProgram(module, {"x": SIZE}, mode="bytecode")
+    second = ShardedProgram(other, {"x": 1, "y": SIZE}, mode="bytecode")
+    for function in (first, second, first):
+        assert_same(function(*values(3)), run(module, "main", values(3)), CLOSE, f"rank {RANK}")
+    groups = [join_mpi({"x": SIZE}) for _ in range(3)]
+    assert groups == [first.group] * 3
+    assert join_mpi({"x": SIZE}, timeout=60) is not first.group
+
+
 def models() -> None:
     """Networks by ready-made plans, natively, with the weights by name: each rank keeps its tiles."""
     mesh = {"x": SIZE}
@@ -381,6 +394,7 @@ WELL = (
     mixed,
     other_calls,
     sharded,
+    several_meshes,
     models,
     named_weights,
     pipeline,
