@@ -3,7 +3,8 @@
 Every system runs in a process of its own, in turns, so that a ratio holds when the machine's speed drifts; results are
 compared with ONNX Runtime's. A build is all from the start of that process, which has a file, to a function that can be
 called: the imports of a system's packages too, and the processes that it starts.
-`python -m benchmarks.models [--systems a,b] [--networks a,b] [--threads 1,2] [--builds 5]`.
+`python -m benchmarks.models [--systems a,b] [--networks a,b] [--threads 1,2] [--builds 5]
+[--precision bf16]`.
 """
 
 from __future__ import annotations
@@ -47,10 +48,12 @@ class Figures:
     error: str = ""
 
 
-def worker(system: str, network: str, threads: int, folder: Path, begin: float, calls: bool) -> dict[str, Any]:
+def worker(
+    system: str, network: str, threads: int, precision: str, folder: Path, begin: float, calls: bool
+) -> dict[str, Any]:
     """Builds, and times calls if asked, in a process of its own that was started at `begin` of `time.perf_counter`."""
     before = _forget_peak()
-    run = SYSTEMS[system](str(folder / f"{network}.onnx"), threads)
+    run = SYSTEMS[system](str(folder / f"{network}.onnx"), threads, precision)
     build, processor = time.perf_counter() - begin, sum(os.times()[:4])
     if not calls:
         return {"build": build, "processor": processor}
@@ -89,10 +92,12 @@ def _best(call: Any) -> float:
     return min(times)
 
 
-def in_process(system: str, network: str, threads: int, folder: Path, cache: Path, calls: bool) -> dict[str, Any]:
+def in_process(
+    system: str, network: str, threads: int, precision: str, folder: Path, cache: Path, calls: bool
+) -> dict[str, Any]:
     """The worker's figures, or why there are none."""
-    command = [sys.executable, "-m", "benchmarks.models", "--worker", system, network, str(threads), str(folder)]
-    command += ["calls" if calls else "", str(time.perf_counter())]  # one clock for all processes
+    command = [sys.executable, "-m", "benchmarks.models", "--worker", system, network, str(threads), precision]
+    command += [str(folder), "calls" if calls else "", str(time.perf_counter())]  # one clock for all processes
     limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "TVM_NUM_THREADS")}
     # Python's own files are compiled once, as those of an installed package are.
     places = {"RELAX_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
@@ -102,7 +107,9 @@ def in_process(system: str, network: str, threads: int, folder: Path, cache: Pat
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(systems: Sequence[str], network: str, threads: int, folder: Path, colds: int) -> dict[str, Figures]:
+def measure(
+    systems: Sequence[str], network: str, threads: int, precision: str, folder: Path, colds: int
+) -> dict[str, Figures]:
     """All systems on one network, in turns: `colds` builds without a cache, then rounds with one and with calls.
 
     One more build comes first and does not count: it brings every system's files into memory.
@@ -117,7 +124,7 @@ def measure(systems: Sequence[str], network: str, threads: int, folder: Path, co
             if figures.error:
                 continue
             cache = folder / f"cache {index}" if is_cold else folder / "cache 0"
-            given = in_process(system, network, threads, folder, cache, not is_cold)
+            given = in_process(system, network, threads, precision, folder, cache, not is_cold)
             figures.error = given.get("error", "")
             if not figures.error and index >= 0:
                 _note(figures, given, is_cold)
@@ -152,10 +159,10 @@ def differences(system: str, network: str, folder: Path) -> float:
     return worst
 
 
-def _tolerance(network: str) -> float:
-    from benchmarks.networks import NETWORKS
+def _tolerance(network: str, precision: str) -> float:
+    from benchmarks.networks import NETWORKS, ROUNDED
 
-    return NETWORKS[network].tolerance
+    return max(NETWORKS[network].tolerance, 0 if precision == "f32" else ROUNDED)
 
 
 def _median(values: Sequence[float]) -> float:
@@ -163,7 +170,7 @@ def _median(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
-def report(network: str, threads: int, found: dict[str, Figures], folder: Path) -> list[float]:
+def report(network: str, threads: int, precision: str, found: dict[str, Figures], folder: Path) -> list[float]:
     """Prints a network's table; our ratios to the best peer."""
     for system, figures in found.items():
         if figures.error:
@@ -172,7 +179,7 @@ def report(network: str, threads: int, found: dict[str, Figures], folder: Path) 
     if REFERENCE in ready:
         wrong = {system: differences(system, network, folder) for system in ready if system != REFERENCE}
         print(", ".join(f"{system} differs by {value:.1e}" for system, value in wrong.items()))
-        tolerance = _tolerance(network)
+        tolerance = _tolerance(network, precision)
         if not wrong.pop("ours", 0) <= tolerance:
             raise AssertionError(f"{network}: ours differs from {REFERENCE} by more than {tolerance}")
         for system in (each for each, value in wrong.items() if value > tolerance):
@@ -191,7 +198,7 @@ def report(network: str, threads: int, found: dict[str, Figures], folder: Path) 
         for name, best in (("", min), (", median", _median)):
             others = {peer: best(getattr(each, kind)) for peer, each in ready.items()}
             rows.append(Row(f"{label}{name}", best(getattr(ours, kind)), others))
-    print_table(f"{network}, {threads} thread{'s' * (threads > 1)}", rows)
+    print_table(f"{network}, {precision}, {threads} thread{'s' * (threads > 1)}", rows)
     memory = {"ours": ours.memory, **{name: each.memory for name, each in ready.items()}}
     print("peak memory: " + ", ".join(f"{name} {size >> 20} MB" for name, size in memory.items()))
     return ratios
@@ -200,15 +207,16 @@ def report(network: str, threads: int, found: dict[str, Figures], folder: Path) 
 def main(arguments: Sequence[str] = ()) -> None:
     """Runs what is asked for; by default everything that is installed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.models")
-    parser.add_argument("--worker", nargs=6, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", nargs=7, help=argparse.SUPPRESS)
     parser.add_argument("--systems", default=",".join(name for name in SYSTEMS if name == "ours" or _installed(name)))
     parser.add_argument("--networks", help="all by default")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--builds", type=int, default=COLD_BUILDS, help="how many times to build without a cache")
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="of products and convolutions")
     options = parser.parse_args(arguments)
     if options.worker:
-        system, network, threads, folder, calls, begin = options.worker
-        print(json.dumps(worker(system, network, int(threads), Path(folder), float(begin), bool(calls))))
+        system, network, threads, precision, folder, calls, begin = options.worker
+        print(json.dumps(worker(system, network, int(threads), precision, Path(folder), float(begin), bool(calls))))
         return
     from benchmarks.networks import NETWORKS
 
@@ -219,8 +227,9 @@ def main(arguments: Sequence[str] = ()) -> None:
         ratios: list[float] = []
         for network in networks:
             with tempfile.TemporaryDirectory() as folder:
-                found = measure(options.systems.split(","), network, threads, Path(folder), max(options.builds, 1))
-                ratios += report(network, threads, found, Path(folder))
+                systems, colds = options.systems.split(","), max(options.builds, 1)
+                found = measure(systems, network, threads, options.precision, Path(folder), colds)
+                ratios += report(network, threads, options.precision, found, Path(folder))
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             print(f"\ngeometric mean over the best peer, {threads} threads: {mean:.2f}x, least {min(ratios):.2f}x")

@@ -1,4 +1,7 @@
-"""The systems that are compared: each makes a function of an ONNX file, dynamic dimensions left dynamic."""
+"""The systems that are compared: each makes a function of an ONNX file, dynamic dimensions left dynamic.
+
+They get the file, the number of threads, and the precision of matrix products and convolutions: `f32` or `bf16`.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,19 @@ Run = Callable[["Mapping[str, np.ndarray]"], Callable[[], Sequence[Any]]]
 """Given inputs by name, a call of the compiled model on them; results are arrays or DLPack tensors."""
 
 
-def ours(path: str, threads: int) -> Run:
-    """xdsl-relax, native mode."""
+def ours(path: str, threads: int, precision: str) -> Run:
+    """xdsl-relax, native mode; in other precisions than `f32` after `to-mixed-precision`."""
     # tvm-ffi imports PyTorch where it is installed, for symbols of which nothing is used here
     sys.modules.setdefault("torch", None)
     from lowering import build
     from relax_dialect.frontend.onnx import import_model
     from vm_dialect import VirtualMachine
+    from xdsl_relax.passes import run_passes
 
-    main = VirtualMachine(build(import_model(path)))["main"]
+    module = import_model(path)
+    if precision != "f32":
+        module = run_passes(module, f"to-mixed-precision{{dtype={precision}}}")
+    main = VirtualMachine(build(module))["main"]
 
     def run(inputs: Mapping[str, np.ndarray]) -> Callable[[], Sequence[Any]]:
         import tvm_ffi
@@ -39,8 +46,8 @@ def ours(path: str, threads: int) -> Run:
     return run
 
 
-def onnxruntime(path: str, threads: int) -> Run:
-    """ONNX Runtime on the CPU."""
+def onnxruntime(path: str, threads: int, precision: str) -> Run:
+    """ONNX Runtime on the CPU, which computes in the precision of the file: the reference of other ones."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -49,12 +56,12 @@ def onnxruntime(path: str, threads: int) -> Run:
     return lambda inputs: lambda: session.run(None, dict(inputs))
 
 
-def openvino(path: str, threads: int) -> Run:
+def openvino(path: str, threads: int, precision: str) -> Run:
     """OpenVINO on the CPU, for latency."""
     import openvino as ov
 
     core = ov.Core()
-    settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision}
     request = core.compile_model(core.read_model(path), "CPU", settings).create_infer_request()
 
     def run(inputs: Mapping[str, np.ndarray]) -> Callable[[], Sequence[Any]]:
@@ -66,8 +73,8 @@ def openvino(path: str, threads: int) -> Run:
     return run
 
 
-def tvm(path: str, threads: int) -> Run:
-    """TVM's default pipeline for the CPU."""
+def tvm(path: str, threads: int, precision: str) -> Run:
+    """TVM's default pipeline for the CPU, in the precision of the file."""
     import onnx
     import tvm as peer
     from tvm import relax
@@ -89,8 +96,8 @@ def tvm(path: str, threads: int) -> Run:
     return run
 
 
-def iree(path: str, threads: int) -> Run:
-    """IREE for the CPU of this machine; one thread runs without its task system."""
+def iree(path: str, threads: int, precision: str) -> Run:
+    """IREE for the CPU of this machine; one thread runs without its task system. In the precision of the file."""
     from iree import compiler, runtime
     from iree.compiler.tools.import_onnx import __main__ as importer
 
@@ -127,7 +134,7 @@ def _input_names(path: str) -> list[str]:
     return [each.name for each in _graph(path).input]
 
 
-SYSTEMS: Mapping[str, Callable[[str, int], Run]] = {
+SYSTEMS: Mapping[str, Callable[[str, int, str], Run]] = {
     "ours": ours,
     "onnxruntime": onnxruntime,
     "openvino": openvino,

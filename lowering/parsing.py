@@ -63,7 +63,10 @@ def explained(error: ParseError, text: str, names: Iterable[str], offset: int = 
         return ParseError(span, "comments begin with //, not with #")
     if message in ("type expected", "attribute expected") and (known := _TYPES.get(span.text)) is not None:
         return ParseError(span, f"unknown type '{span.text}'; did you mean {known}?")
-    if message == "in block definition" or "is already defined" in message:
+    if message == "in block definition":
+        other = ParseError(span, f"expected an operation or '}}', got '{span.text}'")
+        return _unclosed(error, text, offset) or other
+    if "is already defined" in message:
         return _unclosed(error, text, offset) or error
     return error
 

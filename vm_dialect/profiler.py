@@ -259,8 +259,14 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: int.__add__,
     ast.Sub: int.__sub__,
     ast.Mult: int.__mul__,
-    ast.FloorDiv: int.__floordiv__,
-    ast.Mod: int.__mod__,
+}
+
+_FUNCTIONS: Mapping[str, Callable[..., int]] = {
+    "broadcast": lambda *extents: next((extent for extent in extents if extent != 1), 1),
+    "floordiv": int.__floordiv__,
+    "max": max,
+    "min": min,
+    "mod": int.__mod__,
 }
 
 
@@ -274,9 +280,8 @@ def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
             return -_value(inner, sizes)
         case ast.BinOp(left, kind, right) if type(kind) in _OPERATORS:
             return _OPERATORS[type(kind)](_value(left, sizes), _value(right, sizes))
-        case ast.Call(ast.Name("min" | "max" as name), arguments):
-            values = [_value(each, sizes) for each in arguments]
-            return min(values) if name == "min" else max(values)
+        case ast.Call(ast.Name(name), arguments) if name in _FUNCTIONS:
+            return _FUNCTIONS[name](*(_value(each, sizes) for each in arguments))
         case _:
             raise ValueError(f"expected an expression of sizes, got {ast.unparse(node)}")
 

@@ -58,6 +58,9 @@ def _named(**shapes: tuple[int, ...]) -> Callable[[], Inputs]:
 QUANTIZED = 0.1
 """The tolerance where rounding may give the next integer, and layers follow."""
 
+ROUNDED = 0.1
+"""The tolerance where operands are rounded to eight bits of significand, and layers follow."""
+
 
 def _sequences(units: int, *shapes: tuple[int, int]) -> Mapping[str, Callable[[], Inputs]]:
     return {f"{t} x {b}": _rows(t, b, units) for t, b in shapes}
@@ -70,7 +73,7 @@ _IMAGE = (1, 3, 224, 224)
 _IMAGES = {f"batch {n}": _images(n) for n in (1, 4)}
 _LENGTHS = ((1, 1), (10, 1), (100, 1), (1000, 1), (100, 4), (100, 32))
 
-NETWORKS: Mapping[str, Network] = {
+_FLOATS: Mapping[str, Network] = {
     "mlp": Network(dense.mlp, {f"batch {n}": _rows(n, 1024) for n in (1, 32, 57)}),
     "chain": Network(dense.chain, {"16 elements": _rows(16)}),
     "bert": Network(
@@ -107,25 +110,31 @@ NETWORKS: Mapping[str, Network] = {
     "lstm": Network(partial(recurrent.layer, "LSTM", 128), _sequences(128, *_LENGTHS)),
     "lstm-512": Network(partial(recurrent.layer, "LSTM", 512), _sequences(512, *_LENGTHS)),
     "gru": Network(partial(recurrent.layer, "GRU", 256), _sequences(256, *_LENGTHS)),
+}
+_SHAPES = {
+    **dict.fromkeys(
+        ("mobilenet", "mobilenet-v3", "efficientnet", "resnet", "unet", "squeezenet", "shufflenet", "densenet", "vit"),
+        _IMAGE,
+    ),
+    "inception": (1, 3, 299, 299),
+    "deeplab": (1, 3, 257, 257),
+    "yolo": (1, 3, 320, 320),
+    "whisper-encoder": (1, 80, 300),
+}
+"""The inputs that the scales of quantised networks are found with."""
+
+NETWORKS: Mapping[str, Network] = {
+    **_FLOATS,
     "lstm-bytes": Network(
         partial(quantized.with_dynamic_scales, partial(recurrent.layer, "LSTM", 256), ["LSTM"]),
         _sequences(256, *_LENGTHS),
         QUANTIZED,
     ),
     "bert-bytes": Network(partial(quantized.with_dynamic_scales, transformers.bert), _BERT_CASES, QUANTIZED),
-    "mobilenet-bytes": Network(
-        partial(quantized.with_known_scales, convolutional.mobilenet_v2, _IMAGE),
-        _IMAGES,
-        QUANTIZED,
-    ),
-    "efficientnet-bytes": Network(
-        partial(quantized.with_known_scales, convolutional.efficientnet_b0, _IMAGE),
-        _IMAGES,
-        QUANTIZED,
-    ),
-    "resnet-bytes": Network(
-        partial(quantized.with_known_scales, convolutional.resnet50, _IMAGE),
-        _IMAGES,
-        QUANTIZED,
-    ),
+    **{
+        f"{name}-bytes": Network(
+            partial(quantized.with_known_scales, _FLOATS[name].model, shape), _FLOATS[name].cases, QUANTIZED
+        )
+        for name, shape in _SHAPES.items()
+    },
 }

@@ -35,7 +35,7 @@ from lowering.verify.module import verify_program
 from lowering.vm_to_llvm.objects import common_runtime
 from relax_dialect.ops.operator import Operator
 from tir_dialect.analysis.dims import DimEvaluator
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.dtypes import dtype_name
 from tir_dialect.ops.blocks import InitOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -67,12 +67,16 @@ _TWO = frozenset({"math.fma", "tir.ewise_fma"})
 
 
 def instrument_notes(module: ModuleOp, mode: str) -> dict[str, str]:
-    """The notes of the metadata: for each kernel the names of its sizes and its work, as an expression of these."""
-    work = {
-        op.sym_name.data: [list(op.symbol_names), str(flops)]
-        for op in module.ops
-        if isinstance(op, PrimFuncOp) and not op.is_private and (flops := work_of(op)) is not None
-    }
+    """The notes of the metadata: for each kernel names of its sizes and its work, as an expression of these.
+
+    Names in the program may be none in Python, whose syntax the profiler reads.
+    """
+    work: dict[str, tuple[list[str], str]] = {}
+    for op in module.ops:
+        if isinstance(op, PrimFuncOp) and not op.is_private and (flops := work_of(op)) is not None:
+            names = {name: f"n{index}" for index, name in enumerate(op.symbol_names)}
+            renamed = flops.substitute({name: symbol(new) for name, new in names.items()})
+            work[op.sym_name.data] = (list(names.values()), str(renamed))
     notes = {OBSERVED_NOTE: json.dumps(work)}
     if mode == "native":
         packed = json.loads(packed_note(module).get(PACKED_NOTE, "[]"))

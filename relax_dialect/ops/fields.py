@@ -198,7 +198,10 @@ def _field(op: type[IRDLOperation], name: str) -> Field | None:
 
 
 def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute]:
-    """Parses the properties that are present, in any order; a property is given once, and no other name is."""
+    """Parses the properties that are present, in any order; a property is given once, and no other name is.
+
+    A flag may be given a value too: `keepdims`, `keepdims = true`, `keepdims = false`.
+    """
     fields = _fields(op)
     names = [*fields, _AXIS] if _takes_one_axis(op) else list(fields)
     found: dict[str, Attribute] = {}
@@ -216,8 +219,10 @@ def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute
             # Parses `1` or `[0, 1]`.
             number = parser.parse_optional_integer(allow_boolean=False)
             found[name] = _parse_numbers(parser) if number is None else integers([number])
-        else:
-            found[name] = UnitAttr() if field is None else field.parse(parser)
+        elif field is not None:
+            found[name] = field.parse(parser)
+        elif not parser.parse_optional_punctuation("=") or parser.parse_boolean():
+            found[name] = UnitAttr()
         start = parser.pos
     _refuse_other_names(parser, op, found)
     return found

@@ -45,6 +45,11 @@ CASES = {
         "                                        ^^^^^^^\n"
         "                                        unknown type 'float32'; did you mean f32?\n",
     ),
+    "more than an operation": (
+        HEAD + "\n  %0 = relax.concat [%x, %x]\n  relax.return %0\n}",
+        "<text>:2:21\n  %0 = relax.concat [%x, %x]\n                    ^\n"
+        "                    expected an operation or '}', got '['\n",
+    ),
     "missing brace at the end": (
         HEAD + "\n  relax.return %x\n",
         "<text>:3:1\n\n^\nexpected '}' before the end of the text: the '{' of line 1 is not closed\n",

@@ -27,8 +27,8 @@ relax.func @reductions[%n](%x: !relax.tensor<[n, 4], f32>, %i: !relax.tensor<[n,
   %0 = relax.sum %x
   %1 = relax.sum %i axes = [1]
   %2 = relax.prod %x axes = [-1] keepdims
-  %3 = relax.max %x keepdims
-  %4 = relax.min %u axes = [1]
+  %3 = relax.max %x keepdims = true
+  %4 = relax.min %u axes = [1] keepdims = false
   %5 = relax.mean %x axes = [0, 1]
   %6 = relax.variance %x axes = []
   %7 = relax.std %v

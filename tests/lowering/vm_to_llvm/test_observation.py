@@ -166,6 +166,22 @@ def test_a_profile_says_work_and_memory(mode: Any):
     assert "roof: share of what this machine can do: 100 GFLOP/s (f32), 10 GB/s" in profile.as_text()
 
 
+@pytest.mark.parametrize("mode", ["native", "bytecode"])
+def test_work_may_be_any_expression_of_any_names(mode: Any):
+    # Pooled sizes are quotients, joined ones differences; a keyword and `a.b` are names of sizes too.
+    text = """
+    relax.func @main[%for, %a.b](%x: !relax.tensor<[1, 3, for, a.b], f32>, %y: !relax.tensor<[for + 2], f32>)
+        -> !relax.tensor<[_, _, _, _], f32> {
+      %0 = relax.nn.max_pool2d %x pool_size = [3, 3] strides = [2, 2] ceil_mode
+      %1 = relax.nn.avg_pool2d %0 pool_size = [2, 2] strides = [2, 2]
+      relax.return %1
+    }
+    """
+    x, y = np.ones((1, 3, 9, 7), np.float32), np.ones(11, np.float32)
+    profile = VirtualMachine(build(parse_module(text), mode=mode, instrument=True)).profile("main", x, y)
+    assert [row.flops for row in profile.rows if row.flops is not None]
+
+
 def test_layers_are_those_of_the_source():
     module = parse_module(TEXT, "model.mlir")
     machine = VirtualMachine(build(module, instrument=True))
