@@ -29,11 +29,11 @@ _STATES: dict[np.random.Generator, object] = {}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the cases of a test that is `sampled`, all but one in so many are slow."""
+    """Of the cases of a test that is `sampled`, all but one in so many are slow, besides those that are anyway."""
     seen = dict[str, int]()
     for item in items:
         marker = item.get_closest_marker("sampled")
-        if marker is not None:
+        if marker is not None and item.get_closest_marker("slow") is None:
             name = item.nodeid.partition("[")[0]
             if seen.setdefault(name, 0) % marker.args[0]:
                 item.add_marker(pytest.mark.slow)

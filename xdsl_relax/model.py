@@ -18,6 +18,7 @@ from vm_dialect.results import as_tuple
 from vm_dialect.tensors import to_numpy
 from vm_dialect.thread_limits import checked_threads
 from xdsl_relax.loading import Source, is_executable, is_library, load, load_executable
+from xdsl_relax.strings import encoded, lists_of, noted_lists, with_lists
 
 if TYPE_CHECKING:
     from lowering.compiler.build import Mode
@@ -71,13 +72,14 @@ def compile(
         validate=validate,
         instrument=instrument,
     )
-    return Model(executable, entry, num_threads=num_threads)
+    return Model(with_lists(executable, module), entry, num_threads=num_threads)
 
 
 class Model:
     """A compiled model. A call takes arrays and gives arrays of the same kind: of NumPy, PyTorch, JAX, CuPy.
 
-    Arguments are given in order, by keyword, or as one dictionary. Several results are an `Outputs`.
+    Arguments are given in order, by keyword, or as one dictionary. Several results are an `Outputs`. Where the function
+    takes the positions of strings in a list that the executable has, arrays of strings are taken, too.
     """
 
     def __init__(self, compiled: Executable | Library, entry: str | None = None, *, num_threads: int | None = None):
@@ -105,8 +107,12 @@ class Model:
     def _callable(self, name: str) -> Callable[..., Any]:
         function = self.machine[name]
         names = cast("Callee", function).result_names
+        lists = None if self.executable is None else noted_lists(self.executable).get(name)
 
         def call(*arguments: Any, **named: Any) -> Any:
+            if lists:
+                callee = cast("Callee", function)
+                arguments, named = (*encoded(callee.in_order(arguments, named), callee.parameters, lists),), {}
             result = function(*arguments, **named)
             kind = kind_of_arrays(arguments)
             if kind == "numpy" and named:
@@ -169,6 +175,7 @@ def interpret(
     if len(arguments) == 1 and not named and isinstance(arguments[0], dict):
         named, arguments = cast("dict[str, Any]", arguments[0]), ()
     values = in_order(name, func.param_names, arguments, named) if named else arguments
+    values = encoded(values, func.param_names, lists_of(func))
     result = run(module, name, values, weights=weights)
     names = () if func.result_names is None else tuple(each.data for each in func.result_names)
     return Outputs(cast("tuple[Any, ...]", result), names) if isinstance(result, tuple) else result

@@ -62,6 +62,7 @@ def test_the_same_seed_makes_the_same_text():
     assert len(made) > 10
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "count"), [("texts", 6), ("passes", 2), ("arguments", 3), ("onnx_graphs", 3), ("convolutions", 1)]
 )

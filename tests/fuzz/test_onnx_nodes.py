@@ -11,7 +11,7 @@ from tests.fuzz import onnx_nodes
 from tests.fuzz.onnx_nodes import KINDS, checked, made, same
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_node_is_computed(kind: str):
     assert {checked(seed, ["host"], [kind]) for seed in range(2)} <= {"right", "left out"}

@@ -61,13 +61,16 @@ def test_debug_level_shows_each_step(monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 LONG = pytest.mark.slow
-"""For an example that takes longer than the others together."""
+"""For examples that take longer than the others together."""
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, id=path.stem, marks=LONG if path.stem == "user_facing" else ()) for path in EXAMPLES],
+    [
+        pytest.param(path, id=path.stem, marks=LONG if path.stem in ("user_facing", "cross_level") else ())
+        for path in EXAMPLES
+    ],
 )
 def test_each_pass_changes_nothing_the_second_time(path: Path):
     pipeline = load_pass("relax-to-llvm")

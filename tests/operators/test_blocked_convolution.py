@@ -126,6 +126,7 @@ def test_blocks_of_a_transposed_line():
     PROGRAMS.check("back", [cut(x, 1, 4), kernel], cut(expected.astype(np.float32), 1, 4), NEAR)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("groups", [16, 4, 1])
 @pytest.mark.parametrize("shape", [(1, 9, 20), (2, 2, 3)], ids=str)
 def test_windows_of_one_row_or_column(groups: int, shape: tuple[int, int, int]):

@@ -29,6 +29,7 @@ PROGRAMS = Programs(
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(0, 2, 3), (1, 1, 1), (2, 3, 5), (2, 1, 4)])
 def test_cube(shape: tuple[int, int, int]):
     x = random("f32", *shape)

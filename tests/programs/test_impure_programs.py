@@ -27,7 +27,7 @@ def check(body: str, pipelines: tuple[str, ...]) -> None:
         assert_same(run_with_copies(runner(made, "main", "interpret"), arguments()), expected, NEAR, pipeline)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("body", PROGRAMS.values(), ids=PROGRAMS)
 def test_common_passes(body: str):
     check(body, COMMON)
@@ -42,14 +42,14 @@ def test_all_passes(body: str):
     check(body, PIPELINES)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("body", PROGRAMS.values(), ids=PROGRAMS)
 def test_modes(body: str):
     run_everywhere(text(body), "main", arguments(), NEAR)
 
 
 @given(impure_bodies())
-@examples(10)
+@examples(6)
 def test_random_programs(body: str):
     check(body, COMMON)
 

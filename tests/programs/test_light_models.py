@@ -40,6 +40,7 @@ def image(model: onnx.ModelProto) -> np.ndarray:
     return (np.arange(size).reshape(shape) / size).astype(np.float32)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "dynamic"), MODELS)
 def test_published_output(name: str, dynamic: bool):
     path = FOLDER / f"light_{name}.onnx"

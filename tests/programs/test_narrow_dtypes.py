@@ -36,6 +36,7 @@ def casts(name: str) -> ModuleOp:
     return bb.get()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NARROW)
 def test_every_value_both_ways_and_numbers_of_f32(name: str):
     x = every_value(name)
@@ -62,6 +63,7 @@ QUICK = ("f8E4M3FN", "f8E5M2FNUZ", "f4E2M1FN", "i4", "ui2")
 """One of each kind: infinities or none, one zero or two, less than a byte, signs."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in NARROW]
 )
@@ -82,6 +84,7 @@ def test_operators_in_every_mode_and_shape(name: str):
         np.testing.assert_allclose(found["native"][3], product, rtol=1e-5)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NARROW)
 def test_text_keeps_dtypes_and_constants(name: str):
     bb, values = BlockBuilder(), every_value(name)

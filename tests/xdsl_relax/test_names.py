@@ -45,6 +45,7 @@ def beside(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "command",
     [

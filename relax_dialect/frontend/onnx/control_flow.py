@@ -286,8 +286,11 @@ def loop(node: Node) -> Result:
     limit = _scalar(node[0]) if node.has(0) else None
     begin = with_types_of_lists(node, body, [Value(zero), Value(first), *carried])
     types, elements = carried_types(node, body, begin)
-    grown = [_grown(element, bb.fresh_symbol("k")) for element in elements]
-    starts = [op.full([0, *_known(each)], bb.const(0, each.dtype)) for each in elements]
+    grown = [_grown(node, element) for element in elements]
+    begins = _begins(node, types, begin)
+    starts = [
+        op.full([0, *(dim.substitute(begins) for dim in _known(each))], bb.const(0, each.dtype)) for each in elements
+    ]
     names = [f"v{index}" for index in range(len(types) + len(grown))]
     given = [*(value.expr(bb) for value in begin), *starts]
     values = dict(zip(names, zip(given, [*types, *grown], strict=True), strict=True))
@@ -299,7 +302,7 @@ def loop(node: Node) -> Result:
             again, *results = run_body(node, body, inner, inner[0])
             made = [value.expr(bb) for value in results]
             added = [
-                op.concat([old, op.expand_dims(new, [0])], 0)
+                op.concat([_of_items(node, old, new), op.expand_dims(new, [0])], 0)
                 for old, new in zip(rest[len(carried) :], made[len(carried) :], strict=True)
             ]
             bb.yield_(op.add(trip, 1), _scalar(again.expr(bb)), *made[: len(carried)], *added)
@@ -333,9 +336,35 @@ def _like(node: Node, models: Sequence[Value], results: Sequence[Expr]) -> list[
     ]
 
 
-def _grown(element: TensorType, length: str) -> TensorType:
-    """The type of what an output has gathered so far."""
-    return TensorType([symbol(length), *_known(element)], element.dtype)
+def _begins(node: Node, types: Sequence[TensorType], begin: Sequence[Value]) -> dict[str, Dim]:
+    """What symbols that a loop carries are when it begins."""
+    found: dict[str, Dim] = {}
+    for info, value in zip(types, begin, strict=True):
+        firsts = tensor_type(value.expr(node.bb)).dims or ()
+        for dim, first in zip(info.dims or (), firsts, strict=True):
+            name = None if dim is None else dim.as_symbol
+            if name is not None and first is not None and name not in node.bb.symbols:
+                found.setdefault(name, first)
+    return found
+
+
+def _grown(node: Node, element: TensorType) -> TensorType:
+    """The type of what an output has gathered so far: items of one shape, of which a symbol that the loop carries says
+    nothing.
+    """
+    bb, outside = node.bb, set(node.bb.symbols)
+    dims = [dim if dim.symbols <= outside else symbol(bb.fresh_symbol("d")) for dim in _known(element)]
+    return TensorType([symbol(bb.fresh_symbol("k")), *dims], element.dtype)
+
+
+def _of_items(node: Node, gathered: Expr, item: Expr) -> Expr:
+    """What an output has gathered so far; if it is not known whether its items have the shape of the next one, it is
+    checked.
+    """
+    before, after = tensor_type(gathered).dims or (None,), tensor_type(item).known_dims
+    if after is None or before[1:] == tuple(after):
+        return gathered
+    return node.bb.match_cast(gathered, TensorType([before[0], *after], gathered.dtype))
 
 
 def _known(info: TensorType) -> Sequence[Dim]:

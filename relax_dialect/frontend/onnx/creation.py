@@ -38,6 +38,12 @@ def constant(node: Node) -> Result:
     for name, dtype in _NUMBERS.items():
         if name in node.attributes:
             return Value.of(np.array(node.attributes[name], dtype))
+    for name in ("value_string", "value_strings"):
+        if name in node.attributes:
+            strings = node.text(name) if name == "value_string" else node.strings(name)
+            made = as_strings(np.array(strings, object), node.bb)
+            if made is not None:
+                return made
     raise Refusal("the constant is no dense tensor of numbers")
 
 

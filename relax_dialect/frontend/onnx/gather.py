@@ -24,6 +24,9 @@ from tir_dialect.dims import Dim, constant, maximum
 FAR = 1 << 61
 """No axis is so long; places and strides beyond mean the same, and their differences have 64 bits."""
 
+INT_MAX = (1 << 31) - 1
+"""The standard recommends it for the end of a dimension of unknown size, and the least integer for the begin."""
+
 
 @converts("Slice")
 def slice_attributes(node: Node) -> Result:
@@ -32,7 +35,7 @@ def slice_attributes(node: Node) -> Result:
         return slice_operands(node)
     starts, ends = node.integers("starts") or (), node.integers("ends") or ()
     axes = node.integers("axes") or tuple(range(len(starts)))
-    return op.strided_slice(node[0], [from_front(axis, node.rank()) for axis in axes], starts, ends)
+    return _sliced(node, axes, [constant(each) for each in starts], [constant(each) for each in ends], [1] * len(axes))
 
 
 def slice_operands(node: Node) -> Result:
@@ -42,17 +45,28 @@ def slice_operands(node: Node) -> Result:
     steps = node.dims(4) if node.has(4) else None
     if starts is None or ends is None or axes is None or (node.has(4) and steps is None):
         return _at_run_time(node)
-    starts, ends = [[_within_far(position) for position in each] for each in (starts, ends)]
     strides = [1] * len(axes) if steps is None else fixed([_within_far(step) for step in steps], "the stride")
-    positions = [from_front(axis, node.rank()) for axis in axes]
+    return _sliced(node, axes, starts, ends, strides)
+
+
+def _sliced(
+    node: Node, axes: Sequence[int], starts: Sequence[Dim], ends: Sequence[Dim], strides: Sequence[int]
+) -> Expr:
+    positions, shape = [from_front(axis, node.rank()) for axis in axes], node.shape()
     if len(set(positions)) < len(positions):
         raise Refusal(f"the axes {', '.join(map(str, axes))} name one of them twice")
+    starts, ends = [
+        [_within_far(index, shape[axis]) for index, axis in zip(each, positions, strict=True)]
+        for each in (starts, ends)
+    ]
     starts = [_start(*each, node.shape()) for each in zip(starts, positions, strides, strict=True)]
     return op.strided_slice(node[0], positions, starts, ends, strides)
 
 
-def _within_far(position: Dim) -> Dim:
+def _within_far(position: Dim, axis: Dim | None = None) -> Dim:
     number = position.constant_value
+    if number is not None and axis is not None and not axis.is_constant and not -INT_MAX - 1 < number < INT_MAX:
+        return constant(FAR if number > 0 else -FAR)
     return position if number is None else constant(max(min(number, FAR), -FAR))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 from typing_extensions import override
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute
@@ -26,10 +26,12 @@ from relax_dialect.frontend.onnx.node import (
     Node,
     Problems,
     attributes_of,
+    schema_of,
 )
 from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters, is_sequence, ranks_of_use
 from relax_dialect.frontend.onnx.registry import find
-from relax_dialect.frontend.onnx.values import ClassMap, Strings, TensorList, Value
+from relax_dialect.frontend.onnx.strings import OTHER, compared_strings, encoded_inputs
+from relax_dialect.frontend.onnx.values import COMPUTED, ClassMap, Strings, TensorList, Value
 from relax_dialect.frontend.onnx.versions import MODERN, modernized
 from relax_dialect.scope import find_function
 from relax_dialect.struct_info.base import StructInfo
@@ -37,20 +39,46 @@ from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.dims import constant
 
 _MOVES = frozenset(
-    {"Compress", "Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice"}
+    {
+        "ArrayFeatureExtractor",
+        "Compress",
+        "Concat",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "Identity",
+        "Reshape",
+        "Slice",
+    }
     | {"Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"}
 )
 """Operators of strings that look at none of them."""
 
+_COMPUTERS = frozenset(
+    {"MurmurHash3", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "Tokenizer"}
+)
+"""Operators that compute with strings."""
+
+_ENCODERS = frozenset({"CategoryMapper", "LabelEncoder", "OneHotEncoder"})
+"""Operators that make other things of strings."""
+
 
 def _moved(graph: GraphImporter, proto: NodeProto, operands: Sequence[Value | None]) -> Sequence[Value | None]:
-    """The outputs of a node that moves strings: what it does to their places."""
-    if proto.op_type not in _MOVES:
-        raise Refusal("operators of strings are not supported, but those that move or encode them")
+    """The outputs of a node that moves or compares strings: what it does to their positions."""
+    if proto.op_type == "Cast" and any(each.name == "to" and each.i == TensorProto.STRING for each in proto.attribute):
+        return operands
+    if proto.op_type not in _MOVES and proto.op_type != "Equal":
+        raise Refusal(COMPUTED)
     lists = [each.vocabulary for each in operands if isinstance(each, Strings)]
+    if proto.op_type == "Equal" and sum(OTHER in each for each in lists) > 1:
+        raise Refusal("strings of two inputs are compared; only those that the model names can be")
     names = tuple(dict.fromkeys(name for each in lists for name in each))
     positions = [_positions(each, names, graph) if isinstance(each, Strings) else each for each in operands]
     made = graph.outputs(proto, positions)
+    if proto.op_type == "Equal":
+        return made
     return [None if each is None else Strings(each.expr(graph.bb), names) for each in made]
 
 
@@ -100,7 +128,7 @@ class GraphImporter(GraphScope):
         node = Node(self, proto.op_type, version, operands, attributes, tuple(proto.output))
         if functions.is_local(proto, self.model.proto.functions):
             return functions.expand(self, proto, node)
-        if not domain and any(isinstance(each, Strings) for each in operands):
+        if proto.op_type not in _ENCODERS and any(isinstance(each, Strings) for each in operands):
             return _moved(self, proto, operands)
         made = None if domain else self._evaluated(node)
         if made is not None:
@@ -139,7 +167,7 @@ class Importer:
     shapes: GivenShapes = ()
     seed: str | None = None
     strings: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
-    """By output, the strings for whose places it stands."""
+    """By input or output, the strings for whose positions it stands."""
 
     def module(self, entry: str) -> ModuleOp:
         """The module; raises `OnnxImportError`."""
@@ -162,7 +190,10 @@ class Importer:
 
     def _build(self, entry: str, *, in_dataflow: bool) -> ModuleOp:
         bb, graph, problems = BlockBuilder(), self.model.proto.graph, Problems()
-        params = self._with_seed(Parameters(graph, self.dynamic, self.shapes).types())
+        encoded = encoded_inputs(graph)
+        params = self._with_seed(Parameters(graph, self.dynamic, self.shapes, encoded).types())
+        known = compared_strings(self.model.proto) if encoded else ()
+        self.strings = {name: ArrayAttr([StringAttr(each) for each in known]) for name in params if name in encoded}
         names = [output.name for output in graph.output]
         is_tuple = len(names) == 1 and is_sequence(graph.output[0])  # its items are the results, if they are known
         function = bb.function(entry, params, result_names=None if is_tuple else names)
@@ -171,7 +202,11 @@ class Importer:
                 values = list(parameters)
                 lists = {info.name for info in graph.input if is_sequence(info)}
                 environment: Environment = {
-                    name: TensorList.of_stack(value) if name in lists else Value(value)
+                    name: TensorList.of_stack(value)
+                    if name in lists
+                    else Strings(value, (*known, OTHER))
+                    if name in encoded
+                    else Value(value)
                     for name, value in zip(params, values, strict=True)
                 }
                 importer = GraphImporter(
@@ -210,6 +245,11 @@ class Importer:
             raise _Unsupported
         values = [importer.value(output.name) for output in graph.output]
         for output, value in zip(graph.output, values, strict=True):
+            if isinstance(value, Strings) and OTHER in value.vocabulary:
+                raise Refusal(
+                    f"{output.name} would be strings of an input, of which a program only has the positions of "
+                    "those that the model names"
+                )
             if isinstance(value, Strings | ClassMap):
                 names = value.vocabulary if isinstance(value, Strings) else value.labels
                 self.strings[output.name] = ArrayAttr([StringAttr(name) for name in names])
@@ -235,7 +275,9 @@ class Importer:
 
 
 STRINGS = "onnx.strings"
-"""Attribute of a function: for results that stand for strings, and for columns of maps, what these are."""
+"""Attribute of a function: for parameters and results that stand for strings, and for columns of maps, what these are.
+The position after the last one of a parameter is that of all other strings.
+"""
 
 
 def _result(value: Value, bb: BlockBuilder) -> Expr:
@@ -260,6 +302,18 @@ def find_unsupported(model: Model) -> Problems:
     return survey.problems
 
 
+def _why(node: NodeProto, domain: str, version: int) -> str:
+    """Why there is no way to import a node, and what can be done."""
+    if node.op_type in _COMPUTERS:
+        return COMPUTED
+    if not domain and schema_of(node.op_type, version, "") is None:
+        return (
+            f"ONNX has no such operator in version {version}; exporters leave what they cannot convert: write it in "
+            "other operators, or register a converter (xdsl_relax.extend.onnx_converter)"
+        )
+    return "the operator is not supported"
+
+
 @dataclass
 class _Survey:
     """One look at all nodes; at those of a function once."""
@@ -279,7 +333,7 @@ class _Survey:
                     self._seen.add(id(called))
                     self.look(called.node, {**versions, **opsets(called.opset_import)})
             elif find(node.op_type, version, domain) is None and not has_body(node, version, self.functions):
-                self.problems.add(node, "the operator is not supported")
+                self.problems.add(node, _why(node, domain, version))
             for graph in _graphs(node):
                 self.look(graph.node, versions)
 

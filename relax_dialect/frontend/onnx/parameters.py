@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import index
@@ -18,6 +19,7 @@ from onnx import (
     TypeProto,
     ValueInfoProto,
 )
+from xdsl.dialects.builtin import i64
 
 from relax_dialect.frontend.onnx.dtypes import Refusal, element_type
 from relax_dialect.struct_info.types import ObjectType, TensorType
@@ -212,6 +214,8 @@ class Parameters:
     """Whether every dimension of an input that the graph leaves open is a symbol."""
     given: GivenShapes = ()
     """What whoever imports the model says of the shapes."""
+    encoded: AbstractSet[str] = frozenset()
+    """Inputs of strings of which a program has the positions in a list."""
     _names: dict[str, str] = field(default_factory=dict[str, str])
     """Symbols by `dim_param`."""
 
@@ -219,7 +223,7 @@ class Parameters:
         """The types by name; raises `Refusal`.
 
         A sequence is one tensor of all items along its first axis; of an optional value only one that is there is
-        given; strings are objects.
+        given; strings are objects, or `i64` where they are positions in a list.
         """
         with_elements = {tensor.name for tensor in self.graph.initializer}
         inputs = [each for each in self.graph.input if each.name not in with_elements]
@@ -245,7 +249,7 @@ class Parameters:
         kind, depth = _without_wrappers(info.type)
         if kind.WhichOneof("value") != "tensor_type" or kind.tensor_type.HasField("shape"):
             return len(kind.tensor_type.shape.dim) + depth
-        if kind.tensor_type.elem_type == TensorProto.STRING:
+        if kind.tensor_type.elem_type == TensorProto.STRING and info.name not in self.encoded:
             return 0
         return len(given) if given is not None else None if depth else self._ranks_of_use.get(info.name)
 
@@ -261,7 +265,7 @@ class Parameters:
         if name != "tensor_type" or depth > 1:
             what = "sequence of sequences" if depth > 1 else (name or "value").removesuffix("_type")
             raise Refusal(f"the input {info.name} is a {what}; tensors and sequences of them are supported")
-        if kind.tensor_type.elem_type == TensorProto.STRING:
+        if kind.tensor_type.elem_type == TensorProto.STRING and info.name not in self.encoded:
             return ObjectType()
         rank = self._rank(info, given) or 0
         open_ = TensorShapeProto.Dimension()
@@ -274,7 +278,7 @@ class Parameters:
             else self._wanted(wanted, info.name, at)
             for at, dim in enumerate(said)
         ]
-        return TensorType(dims, element_type(kind.tensor_type.elem_type))
+        return TensorType(dims, i64 if info.name in self.encoded else element_type(kind.tensor_type.elem_type))
 
     def _dim(self, dim: TensorShapeProto.Dimension, name: str, at: int, fixed: bool) -> Dim:
         if dim.HasField("dim_value") and dim.dim_value != UNKNOWN:

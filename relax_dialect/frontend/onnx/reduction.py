@@ -154,7 +154,7 @@ class _Axes:
 
     @staticmethod
     def of(node: Node) -> _Axes:
-        """The axes of a node."""
+        """The axes of a node; of a scalar, for which exporters of PyTorch say the axis 0 or -1, there are none."""
         if not node.has(1):
             found = node.integers("axes")
             if node.version >= 18 or (node.version >= 13 and node.op_type == "ReduceSum"):
@@ -175,6 +175,8 @@ class _Axes:
                     axes = tuple(at for at, (old, new) in pairs if old is not new)
                     return _Axes(node, axes) if axes else _Axes(node, None, kept)
                 return _Axes(node, None, kept)
+        if not node.rank() and set(found or ()) <= {0, -1}:
+            return _Axes(node, ())
         return _Axes(node, tuple(from_front(axis, node.rank()) for axis in found or ()))
 
     def reduce(self, x: Expr, kind: str) -> Expr:

@@ -112,6 +112,13 @@ class Dequantized(Value):
         return self._made
 
 
+COMPUTED = (
+    "operators that compute with strings are not supported, but those that move, compare or encode them; export what "
+    "follows it (onnx.utils.extract_model) and compute it before"
+)
+"""Why a node of strings is refused, and what can be done."""
+
+
 class Strings(Value):
     """Strings, of which a program has the places in a list that is known while importing, as `i64`."""
 
@@ -123,11 +130,11 @@ class Strings(Value):
     @property
     @override
     def dtype(self) -> Attribute:
-        raise Refusal("operators of strings are not supported, but those that move or encode them")
+        raise Refusal(COMPUTED)
 
     @override
     def expr(self, bb: BlockBuilder) -> Expr:
-        raise Refusal("operators of strings are not supported, but those that move or encode them")
+        raise Refusal(COMPUTED)
 
 
 def as_strings(array: Array, bb: BlockBuilder) -> Strings | None:

@@ -33,6 +33,7 @@ def redistribution(mesh: str, first: str, last: str) -> str:
 SIZES = [(1, 1), (2, 3), (5, 4), (6, 6), (0, 2)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("first", PLACEMENTS)
 @pytest.mark.parametrize("last", PLACEMENTS)
 def test_redistribution_along_one_axis(first: str, last: str):
@@ -43,6 +44,7 @@ def test_redistribution_along_one_axis(first: str, last: str):
 TWO_AXES = ("R, R", "S[0], R", "R, S[0]", "S[0], S[1]", "S[1], S[0]")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("first", TWO_AXES)
 @pytest.mark.parametrize("last", TWO_AXES)
 def test_redistribution_along_two_axes(first: str, last: str):

@@ -60,6 +60,7 @@ def exchanges(module: ModuleOp) -> list[str]:
     return [each.op.name.removeprefix("relax.ccl.") for func in communication(module) for each in func.exchanges]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_llama_decoder(workers: int):
     """Heads of queries and of the cache, and hidden features, on workers: two all-reduces in a layer.

@@ -64,6 +64,7 @@ def test_the_schedule_changes_nothing_the_second_time(name: str, machine: str) -
     assert str(func) == once
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "machine"), in_turn(PROGRAMS, MACHINES))
 def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     func = kernel(name)
@@ -74,6 +75,7 @@ def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
         np.testing.assert_allclose(interpreted(run, name, sizes), unscheduled(name, sizes), rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", PROGRAMS)
 @settings(max_examples=12, deadline=None)
 @given(m=st.integers(0, 70), n=st.integers(0, 300))
@@ -91,6 +93,7 @@ def test_native_agrees_on_many_threads(name: str) -> None:
     np.testing.assert_allclose(result, expected, rtol=3e-4, atol=3e-5)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 @settings(max_examples=10, deadline=None)
 @given(m=st.integers(0, 40), n=st.integers(0, 150))

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowering import build
 from relax_dialect.frontend.tvmscript import parse
 from tests.support.programs import run_everywhere
+from tests.support.sweeps import examples
 from vm_dialect import VirtualMachine
 
 Shape = tuple[int, ...]
@@ -113,11 +114,12 @@ def check(chain: list[Kernel]) -> object:
 
 
 @given(chains())
-@settings(max_examples=12, deadline=None)
+@examples(5)
 def test_unusual_kernels(chain: list[Kernel]):
     check(chain)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("triangle", [False, True])
 @pytest.mark.parametrize(("source", "places"), [((2, 0), ("v0", "r1")), ((0, 2), ("r0", "v0")), ((0, 0), ("r0", "r1"))])
 def test_a_sum_of_nothing_within_a_block_is_zero(source: Shape, places: tuple[str, ...], triangle: bool):

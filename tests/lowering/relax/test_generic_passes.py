@@ -37,7 +37,7 @@ PASSES = (
 
 
 @given(program=programs())
-@examples(5)
+@examples(3)
 def test_results_stay(program: Program):
     for name in PASSES:
         check_pass(program.module, name, [program.inputs], entry=program.entry)

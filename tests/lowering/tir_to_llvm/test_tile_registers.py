@@ -64,6 +64,7 @@ def test_dot_products(left: str, right: str, total: str, rest: int) -> None:
     assert (c[0] == 1).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif("amx-int8" not in Target.host().extensions, reason="the machine has no tile registers")
 @pytest.mark.parametrize("rest", [0, 1, 5, 16])
 @pytest.mark.parametrize(("left", "right"), PAIRS)

@@ -118,6 +118,7 @@ def test_builds_can_ignore_it(user_database: Path, everything_is_faster: None, m
     assert symbols(module) == before
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "ratio",
     [

@@ -202,6 +202,7 @@ def test_the_shell_does_what_python_does(name: str, schedules: dict[str, Schedul
         np.testing.assert_array_equal(have, want)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STEPS)
 def test_every_primitive_may_be_validated(name: str, schedules: dict[str, Schedule], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(intrinsics, "_INTRINS", {})

@@ -24,6 +24,7 @@ def marked(sch, block, position, kind):
     return loop
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("position", [0, 1])
 @pytest.mark.parametrize("program", [elementwise, blur, pools])
 @pytest.mark.parametrize("kind", KINDS)
@@ -40,6 +41,7 @@ def test_reverse_compute_at(kind, position):
     assert sch.get_loops("C")[0] == sch.get_loops("B")[0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_native_code(kind):
     sch = Schedule(blur())

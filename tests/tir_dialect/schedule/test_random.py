@@ -72,13 +72,13 @@ def test_random_schedules(program, steps, data):
     check_random_schedule(PROGRAMS[program](), steps, data.draw)
 
 
-@examples(25)
+@examples(12)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 10), st.data())
 def test_random_schedules_of_random_programs(seed, steps, data):
     check_random_schedule(parse_prim_func(RandomProgram(seed).text()), steps, data.draw)
 
 
-@examples(5)
+@examples(3)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 8), st.data())
 def test_code_of_random_schedules(seed, steps, data):
     """Native code does what the interpreter does, and stays inside of the buffers."""

@@ -143,6 +143,7 @@ def expected(text: str, arrays: Sequence[np.ndarray]) -> np.ndarray:
     return result
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "machine"), in_turn(CASES, MACHINES))
 def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     case = CASES[name]
@@ -249,7 +250,7 @@ def check_guarded(case: Case, sizes: dict[str, int], arrays: Sequence[np.ndarray
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_native_agrees_with_numpy(name: str, sizes: tuple[int, ...]) -> None:

@@ -141,6 +141,7 @@ def symbols_of(func: PrimFuncOp, sizes: tuple[int, int, int]) -> dict[str, int]:
     return {symbol: known[symbol] for symbol in func.symbol_names}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "target"), in_turn(CASES, ("host", "x86-64-v3"), 4))
 def test_sums_are_exact(name: str, target: str) -> None:
     case, func = CASES[name], kernel(name)
@@ -155,6 +156,7 @@ def test_sums_are_exact(name: str, target: str) -> None:
             np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "machine"), in_turn(CASES, ("x86-64-v3 cores=2", "neoverse-n1", "x86-64-v4"), 9))
 def test_the_scheduled_convolution_means_the_same(name: str, machine: str) -> None:
     case, func = CASES[name], kernel(name).clone()

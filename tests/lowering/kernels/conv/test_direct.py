@@ -165,13 +165,14 @@ def native(name: str, target: Target) -> Kernels:
     return compile_prim_funcs(ModuleOp([kernel(name).clone()]), target, cache=NO_CACHE)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(42)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:
     _check(name, sizes, Target.host())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", TURNS)
 def test_blocks_of_the_reduction(name: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +218,7 @@ def _check(name: str, sizes: tuple[int, int, int], target: Target) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("name", "machine"),
     in_turn(
@@ -236,6 +237,7 @@ def test_the_scheduled_convolution_means_the_same(name: str, machine: str) -> No
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
     [
@@ -296,6 +298,7 @@ def test_rows_are_partitioned_where_groups_of_filters_are_few() -> None:
     assert constant_value(tasks.upper) == 22
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", [Target.host(), SMALL_CACHES], ids=["whole", "in turns"])
 @pytest.mark.parametrize("name", ["3x3, dilated", "groups", "first"])
 def test_rows_of_zeros_are_not_multiplied(name: str, target: Target) -> None:

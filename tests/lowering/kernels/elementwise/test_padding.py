@@ -36,6 +36,7 @@ def test_rows_are_vectors_without_conditions(dtype: str, lanes: int) -> None:
     assert "vectorized" not in str(func)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 31, 32, 70])
 def test_nothing_outside_is_touched(n: int) -> None:
     func = kernel("i8")

@@ -67,6 +67,7 @@ def test_a_non_temporal_result_is_not_prefetched() -> None:
     assert re.search(r"select i1 %v\d+, i64 1, i64 0", lowered), "no index of what is asked for depends on the size"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["broadcast", "silu", "softmax", "layer norm", "running sums"])
 def test_values(name: str) -> None:
     func = kernel(name)

@@ -37,6 +37,7 @@ def test_rows_along_k_stay_rows() -> None:
     assert "%swapped" not in str(func)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("n", range(10))
 @pytest.mark.parametrize("subscripts", SUBSCRIPTS)
 def test_values_between_guard_pages(subscripts: str, n: int) -> None:
@@ -52,6 +53,7 @@ def test_other_gemms(subscripts: str) -> None:
         check_guarded(Sum(subscripts), {"m": m, "n": 5, "k": k, "a": m, "b": 3})
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_all_vectors(target: str, dtype: str) -> None:

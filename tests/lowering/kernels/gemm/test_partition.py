@@ -69,6 +69,7 @@ def test_threads_meet_once() -> None:
     assert len([loop for loop in loops if _packs(loop)]) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sizes", [(512, 512, 512), (2048, 2048, 2048), (16384, 512, 16384), (40, 4096, 1 << 20)])
 def test_memory_for_packed_columns_is_kept_between_calls(sizes: tuple[int, int, int]) -> None:
     """The run-time support gives blocks above 16 MiB back, whose pages are then made anew in each call."""

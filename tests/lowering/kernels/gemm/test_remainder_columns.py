@@ -28,6 +28,7 @@ def test_any_number_of_columns(n: int) -> None:
         check_guarded(PRODUCT, {"m": m, "n": n, "k": k})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", range(9, 14))
 def test_panels_as_narrow_as_what_may_be_after_them(n: int) -> None:
     """Two vectors of two doubles: four columns are a whole panel."""
@@ -63,6 +64,7 @@ relax.func @main[%k](%x: !relax.tensor<[{m}, k], f32>, %y: !relax.tensor<[k, {n}
 }}"""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("m", "n"), [(3, 33), (20, 65), (29, 36), (29, 37), (18, 4), (29, 18), (29, 53), (20, 113)])
 def test_known_numbers_of_columns(m: int, n: int) -> None:
     rng = np.random.default_rng(n)

@@ -76,6 +76,7 @@ def test_columns_along_k_are_not_copied() -> None:
         assert ("%copies" in str(func)) == (n == 1)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_all_vectors(target: str, dtype: str) -> None:

@@ -18,6 +18,7 @@ def names(text: str, target: Target = NARROW) -> list[str]:
     return [each.split()[0] for each in explanation.split(", else ")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("case", "expected"),
     [

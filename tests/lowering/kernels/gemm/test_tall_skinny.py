@@ -23,6 +23,7 @@ def scheduled(text: str, target: Target = TARGET) -> str:
     return str(func)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n", [9, 16, 17, 20, 31, 32, 33, 36, 48, 63, 64])
 def test_any_number_of_columns(n: int) -> None:
     for m, k in ((2049, 257), (2046, 256), (50_000, 11), (1003, 530)):
@@ -39,6 +40,7 @@ def test_short_k() -> None:
     check_guarded(PRODUCT, {"m": 600_001, "n": 10, "k": 1})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [9, 30, 36, 64])
 def test_known_sizes(n: int) -> None:
     rng, m, k = np.random.default_rng(n), 2051, 257
@@ -47,6 +49,7 @@ def test_known_sizes(n: int) -> None:
     np.testing.assert_allclose(result, x.astype("f8") @ y, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("m", [64, 65, 67, 69])
 def test_the_last_strip_has_all_its_rows(m: int) -> None:
     """On a machine whose cache holds so little that this is quickly interpreted."""

@@ -77,6 +77,7 @@ def test_known_sizes() -> None:
         np.testing.assert_allclose(result, x.astype("f8") @ y.T, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_all_vectors(target: str, dtype: str) -> None:

@@ -42,7 +42,7 @@ def check(func: PrimFuncOp, kernels: Kernels, x: np.ndarray) -> None:
         each.release()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("machine", ["host cores=3", "host cores=1", "x86-64-v3 cores=3"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_first_of_equals_anywhere(dtype: str, machine: str) -> None:

@@ -28,6 +28,7 @@ def check(name: str, x: np.ndarray) -> None:
     np.testing.assert_array_equal(np.from_dlpack(compiled(name)(x)), getattr(np, name)(x, 1))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("n", LENGTHS)
 def test_rows_of_special_numbers(name: str, n: int) -> None:

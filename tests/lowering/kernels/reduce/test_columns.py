@@ -97,6 +97,7 @@ def test_lanes_without_a_column_read_the_next_rows(machine: str, beyond: bool) -
     assert ("m + floordiv(-8, max(n, 1))" in str(func)) == beyond
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", ROWS)
 @pytest.mark.parametrize(("m", "n", "s"), [(40, 5, 1), (40, 5, 2), (9, 3, 0), (12, 13, 0), (30, 9, 3)])
 def test_rows_in_any_order_and_distance(way: str, m: int, n: int, s: int) -> None:

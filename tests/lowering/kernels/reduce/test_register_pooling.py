@@ -42,6 +42,7 @@ def check(func: PrimFuncOp, x: npt.NDArray[np.float32], expected: npt.NDArray[np
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("size", "stride", "pad", "dilation"),
     [(2, 2, 0, 1), (2, 2, 1, 1), (3, 2, 1, 1), (3, 3, 0, 1), (7, 1, 3, 1), (5, 4, 2, 1), (2, 1, 1, 3)],
@@ -58,6 +59,7 @@ def test_maxima(size: int, stride: int, pad: int, dilation: int) -> None:
             check(func, x, windows(x, size, stride, pad, dilation, -np.inf).max((-2, -1)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("size", "stride", "pad"), [(2, 2, 0), (3, 1, 1), (3, 2, 1), (7, 1, 3), (7, 7, 0), (4, 3, 2)])
 @pytest.mark.parametrize("includes_padding", [False, True])
 def test_means(size: int, stride: int, pad: int, includes_padding: bool) -> None:

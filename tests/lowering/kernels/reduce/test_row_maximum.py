@@ -40,6 +40,7 @@ def extreme(row: np.ndarray, name: str) -> np.float32:
     return choose(row, key=lambda x: (x, not np.signbit(x)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["max", "min"])
 @pytest.mark.parametrize("n", [2, 7, 33, 101])
 def test_rows_of_special_numbers(name: str, n: int) -> None:

@@ -50,6 +50,7 @@ def kernel_of(mode: str, shape: str) -> tuple[PrimFuncOp, Kernels]:
     return func, compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("shape", WIDTHS)
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (5, 16), (3, 50), (2, 70000)])
@@ -155,6 +156,7 @@ def kernel_at_run_time(mode: str) -> tuple[PrimFuncOp, Kernels]:
     return func, compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1, 2, 3, 4), (3, 1, 2, 17), (1, 2, 5, 65), (1, 64, 33, 31)])
 @pytest.mark.parametrize("widths", [(0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 1, 1, 0, 0, 1, 1), (1, 0, 0, 20, 0, 2, 7, 0)])

@@ -82,6 +82,7 @@ def test_rows_that_may_be_short_have_short_iterations(size: str, lanes: int) -> 
     assert lanes_of_loads(code_of(text, Target.parse("x86-64-v3 cores=1"))) == {str(lanes)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [0, 7, 16, 47])
 def test_values_of_every_length(n: int) -> None:
     x = np.linspace(-3, 3, n, dtype=np.float32)
@@ -104,6 +105,7 @@ def test_narrow_results_fill_a_register(machine: str, source: str, target: str, 
     assert f"load <{load}>" in code_of(text, Target.parse(f"{machine} cores=1"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [0, 7, 39, 77])
 def test_casts_of_every_length(n: int) -> None:
     run_everywhere(cast_of("f32", "i8"), "main", [np.linspace(-120, 120, n, dtype=np.float32).reshape(1, n)])

@@ -96,7 +96,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_values(text: str) -> None:
     for m, n in ((1, 1), (2, 7), (3, 16), (2, 33), (0, 2), (2, 0)):
@@ -104,7 +104,7 @@ def test_values(text: str) -> None:
         np.testing.assert_allclose(native[-1], interpreted[-1], rtol=1e-6)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_nothing_else_is_touched(text: str) -> None:
     module = parse(text)

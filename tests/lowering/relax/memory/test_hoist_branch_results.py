@@ -39,6 +39,7 @@ relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>, %c: !relax.tensor<[], i1>) 
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rows", [0, 3])
 @pytest.mark.parametrize("branch", [False, True])
 def test_a_branch_between_kernels(rows: int, branch: bool):

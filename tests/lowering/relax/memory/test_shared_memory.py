@@ -70,7 +70,7 @@ RETURNED = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("body", RETURNED.values(), ids=RETURNED)
 def test_what_is_returned_is_the_callers(body: str, mode: str):

@@ -44,6 +44,7 @@ def convolution(x: np.ndarray, w: np.ndarray, padding: list[int]) -> np.ndarray:
     return np.einsum("nchwij,kcij->nkhw", windows, w.astype("f8"), optimize=True)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tile", BOUNDS)
 @pytest.mark.parametrize("padding", PADDINGS, ids=str)
 def test_values(tile: int, padding: list[int]):

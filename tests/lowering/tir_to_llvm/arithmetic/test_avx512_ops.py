@@ -37,6 +37,7 @@ LIMITS = ("0.0", "-0.0", "6.0", "-0.5", "0x7F800000", "0xFF800000", "0x7FC00000"
 """Infinities and NaN are written as bits."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lanes", [1, 4, 8, 16, 48])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_extrema_with_a_constant(lanes: int, dtype: str, same_as_interpreter) -> None:

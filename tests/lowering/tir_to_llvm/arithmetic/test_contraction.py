@@ -87,6 +87,7 @@ BODIES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["", "vectorized"])
 @pytest.mark.parametrize("body", BODIES)
 def test_what_was_rounded_before_is_no_summand_of_a_multiply_add(body: str, kind: str):

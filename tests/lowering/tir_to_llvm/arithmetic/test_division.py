@@ -37,6 +37,7 @@ EACH = pytest.mark.parametrize(
 """Processors with AVX-512 round by other instructions."""
 
 
+@pytest.mark.sampled(6)
 @EACH
 @pytest.mark.parametrize("op", OPS)
 def test_quotients_beside_whole_numbers(op: str, type_: str, machine: str, same_as_interpreter) -> None:
@@ -77,6 +78,7 @@ def by_scalars(op: str, type_: str, rows: int, columns: int) -> str:
     return text.replace("ROWS", str(rows)).replace("COLUMNS", str(columns))
 
 
+@pytest.mark.sampled(6)
 @EACH
 @pytest.mark.parametrize("op", OPS)
 def test_quotients_by_one_divisor(op: str, type_: str, machine: str, same_as_interpreter) -> None:

@@ -44,7 +44,7 @@ def edges(dtype: type) -> np.ndarray:
     return np.concatenate([values, -values]).astype(dtype)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("target", INTEGERS)
 @pytest.mark.parametrize("source", FLOATS)
 def test_integers_at_the_edges(source: str, target: str, same_as_interpreter) -> None:

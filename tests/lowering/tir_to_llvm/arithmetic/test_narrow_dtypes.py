@@ -77,7 +77,7 @@ def test_f32_is_rounded_as_ml_dtypes_round(type_: str, loop: str, computed):
     assert same_bits(result, converted(x, type_), nans=True)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("source", "target"), in_turn(SMALL_FLOATS, [*SMALL_FLOATS, "f16", "bf16", "f64"], every=3))
 def test_small_floats_become_each_other_and_halves(source: str, target: str, computed):
     x = every_value(source)
@@ -89,7 +89,7 @@ def test_small_floats_become_each_other_and_halves(source: str, target: str, com
     assert same_bits(result, wide_x + wide_x if wide == target else converted(wide_x, target)), target
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(
     ("op", "type_"), in_turn(["addf", "subf", "mulf", "divf", "maximumf", "minimumf"], SMALL_FLOATS, every=3)
@@ -132,6 +132,7 @@ def test_bits_of_small_floats(type_: str, computed):
         assert same_bits(result, x)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("type_", "integer"), in_turn(SMALL_FLOATS, ["i2", "i4", "i8", "i32", "i64"]))
 def test_integers_and_small_floats(integer: str, type_: str, computed):
     numbers = np.arange(-300, 300, 7).astype(numpy_dtype(parse_dtype(integer)))
@@ -146,6 +147,7 @@ OPS = ["addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui",
 DIVISIONS = ["divsi", "remsi", "floordivsi", "ceildivsi", "divui", "remui", "ceildivui"]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("type_", SIGNED)
 @pytest.mark.parametrize("op", OPS + DIVISIONS)

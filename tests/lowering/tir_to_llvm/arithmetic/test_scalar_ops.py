@@ -65,6 +65,7 @@ def integer_values(dtype: type, seed: int, low: int | None = None, high: int | N
     return values
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("loop", ALL_LOOPS)
 @pytest.mark.parametrize(
     ("op", "type_"), with_types(["addf", "subf", "mulf", "divf", "maximumf", "minimumf", "maxnumf", "minnumf"])
@@ -75,7 +76,7 @@ def test_float_arithmetic(op: str, type_: str, loop: str, same_as_interpreter):
     same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("type_", INTEGERS)
 @pytest.mark.parametrize(
@@ -91,6 +92,7 @@ def test_integer_arithmetic(op: str, type_: str, loop: str, same_as_interpreter)
 DIVISIONS = ["divsi", "remsi", "floordivsi", "ceildivsi", "divui", "remui", "ceildivui"]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("type_", INTEGERS)
 @pytest.mark.parametrize("op", DIVISIONS)
@@ -126,6 +128,7 @@ FLOAT_PREDICATES = [
 ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(("predicate", "type_"), in_turn(FLOAT_PREDICATES, [*FLOATS], every=2))
 def test_float_comparisons(predicate: str, type_: str, loop: str, same_as_interpreter):
@@ -158,7 +161,7 @@ CONVERSIONS = (
 )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(("op", "source", "target"), CONVERSIONS)
 def test_conversions(op: str, source: str, target: str, loop: str, same_as_interpreter):
@@ -189,6 +192,7 @@ CLOSE_MATH = [
 TOLERANCE = {"f16": 2e-3, "bf16": 2e-2, "f32": 1e-6, "f64": 1e-14}
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(("op", "type_"), with_types(EXACT_MATH))
 def test_exact_math(op: str, type_: str, loop: str, same_as_interpreter):
@@ -196,7 +200,7 @@ def test_exact_math(op: str, type_: str, loop: str, same_as_interpreter):
     same_as_interpreter(elementwise(f"%r = math.{op} %x0 : {type_}", [type_], type_, loop), [x, np.zeros_like(x)], {})
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(("op", "type_"), with_types(CLOSE_MATH))
 def test_math(op: str, type_: str, loop: str, close_to_interpreter):

@@ -42,6 +42,7 @@ tir.prim_func @f[%n](%X: !tir.buffer<[n], i32>, %Y: !tir.buffer<[n], i32>) {
 }"""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["", "vectorized", "unrolled", "parallel"])
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 31])
 def test_predicates_guard_tails(n: int, kind: str, same_as_interpreter):

@@ -31,7 +31,7 @@ def pairs(values: list[float], dtype: str) -> list[np.ndarray]:
     return [each.ravel().astype(DTYPES[dtype]) for each in np.meshgrid(values, values)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
 @pytest.mark.parametrize("predicate", CMPF_COMPARISON_OPERATIONS)
 def test_floats(predicate: str, dtype: str, same_as_interpreter) -> None:

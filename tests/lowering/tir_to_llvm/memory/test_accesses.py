@@ -61,6 +61,7 @@ tir.prim_func @f[%m, %n](%X: !tir.buffer<[m, n], f64>, %Y: !tir.buffer<[m, n], f
 }"""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["", "parallel"])
 @pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (1, 1), (7, 5), (3, 3000)])
 def test_allocations_on_stack_and_heap(sizes: tuple[int, int], kind: str, same_as_interpreter):
@@ -199,7 +200,7 @@ def test_explicit_vectors(same_as_interpreter):
     same_as_interpreter(text, [x, np.zeros_like(x), mask], {})
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("type_", ["f16", "bf16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "ui8", "ui64"])
 @pytest.mark.parametrize("n", [0, 1, 7, 64])
 def test_copies_of_every_type(type_: str, n: int, same_as_interpreter):
@@ -232,6 +233,7 @@ def test_any_byte_but_zero_is_true(tir, native_call):
     np.testing.assert_array_equal(y, [0, 1, 1, 1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("step", [2, 3, 4, 5])
 @pytest.mark.parametrize("lanes", [4, 16, 32])
 def test_strided_lanes(step: int, lanes: int, same_as_interpreter):

@@ -38,7 +38,7 @@ CASES = {
     "gpt-oss": ("gpt-oss", Kind.MXFP4, False, True),
     "qwen3": ("qwen3", Kind.F16, True, False),
 }
-SLOW = ("llama", "llama with a head", "qwen2", "gpt-oss")
+SLOW = ("llama", "llama with a head", "qwen2", "qwen2moe", "gpt-oss")
 
 
 @pytest.mark.parametrize("case", [pytest.param(each, marks=pytest.mark.slow if each in SLOW else ()) for each in CASES])

@@ -227,6 +227,7 @@ OUT_OF_RANGE: dict[str, tuple[str, int, Any]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("what", OUT_OF_RANGE)
 def test_data_out_of_range_is_an_error(what: str):
     case, at, wrong = OUT_OF_RANGE[what]

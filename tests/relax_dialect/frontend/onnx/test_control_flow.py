@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 from lowering import build
 from relax_dialect.frontend.onnx import import_model
 from tests.relax_dialect.frontend.onnx.models import FLOAT, INT64, assert_same, info, model, results, run, unknown
+from tests.support.programs import run_everywhere
 from vm_dialect import VirtualMachine
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -123,3 +124,25 @@ def test_scan(dims: list[Any]):
     proto = model([node], [info("start", start), info("x", X, dims)], unknown(["last", "sums"], 1, 2))
     sums = np.cumsum(X, 0, dtype=np.float32)
     assert_same(run(proto, start, X), [sums[-1], sums])
+
+
+@pytest.mark.parametrize("rows", [3, 1, 0])
+def test_a_loop_gathers_states_whose_size_it_carries(rows: int):
+    """Nothing says that the state, of another name, has as many rows as what is added to it."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["h", "x"], ["sum"]),
+            helper.make_node("Identity", ["more"], ["again"]),
+            helper.make_node("Identity", ["sum"], ["item"]),
+        ],
+        "body",
+        [tensor("i", INT64, []), tensor("more", TensorProto.BOOL, []), tensor("h", FLOAT, ["r", 2])],
+        [tensor("again", TensorProto.BOOL, []), tensor("sum", FLOAT, ["r", 2]), tensor("item", FLOAT, ["r", 2])],
+    )
+    node = helper.make_node("Loop", ["trips", "", "start"], ["last", "all"], body=body)
+    x = np.arange(2.0 * rows, dtype=np.float32).reshape(rows, 2)
+    inputs = [tensor("trips", INT64, []), tensor("x", FLOAT, ["n", 2]), tensor("start", FLOAT, ["m", 2])]
+    module = import_model(model([node], inputs, unknown(["last", "all"], 2, 3)))
+    last, gathered = run_everywhere(module, "main", [np.array(3), x, x])
+    np.testing.assert_array_equal(last, 4 * x)
+    np.testing.assert_array_equal(gathered, [2 * x, 3 * x, 4 * x])

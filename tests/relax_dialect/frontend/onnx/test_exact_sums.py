@@ -10,6 +10,7 @@ from relax_dialect.frontend.onnx import import_model
 from tests.relax_dialect.frontend.onnx.models import assert_same, info, model, reference, run
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("dtype", "zero"), [(np.int8, 0), (np.int8, -5), (np.uint8, 128), (np.uint8, 3)])
 def test_products(dtype: type[np.generic], zero: int):
     a, b = np.full((2, 600), 255, np.uint8), np.full((600, 3), np.iinfo(dtype).min, dtype)

@@ -65,6 +65,7 @@ CONVOLUTIONS: dict[str, tuple[dict[str, Any], list[int]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("attributes", "lengths"), CONVOLUTIONS.values(), ids=CONVOLUTIONS)
 def test_transposed_convolutions_of_any_length(attributes: dict[str, Any], lengths: list[int]):
     w = np.random.default_rng(0).normal(size=(3, 2, 3)).astype(np.float32)
@@ -94,7 +95,7 @@ WINDOWS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("sizes", [(3, 2), (2, 3), (5, 2)], ids=lambda sizes: f"{sizes[0]} by {sizes[1]}")
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize("name", WINDOWS)

@@ -46,6 +46,7 @@ def run(mode: str, operator: str, arrays: Sequence[Any], constants: Sequence[int
     return as_plain(runner(module, "main", mode)(*given))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("start", "limit", "step", "expected"),
@@ -67,7 +68,7 @@ def test_ranges(mode: str, start: int, limit: int, step: int, expected: list[int
             )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("start", "end", "step", "expected"),
@@ -115,6 +116,7 @@ def place(index: int, axis: int) -> str:
     return f"{index + 1 if index >= 0 else -index}, {axis}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("index", [3, -4])
 def test_indices_out_of_range(mode: str, index: int):

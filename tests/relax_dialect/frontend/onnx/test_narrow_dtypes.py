@@ -44,6 +44,7 @@ def run(nodes: list[Any], inputs: dict[str, Array], output: int, initializers: S
     return run_everywhere(import_model(model), "main", list(inputs.values()), EXACT)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES.values())
 def test_initializers_are_unpacked(name: str):
     values = every_value(name)
@@ -59,6 +60,7 @@ def test_initializers_are_unpacked(name: str):
     np.testing.assert_array_equal(result, values[places].astype(np.float32))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name in NAMES.values() if name.startswith("f8E") and "E8" not in name])
 def test_casts_saturate_unless_they_are_told_not_to(name: str):
     dtype = numpy_dtype(parse_dtype(name))
@@ -78,6 +80,7 @@ def test_powers_of_two_are_rounded_as_the_node_says(mode: str, wanted: list[floa
     assert run(nodes, {"x": x}, TensorProto.FLOAT8E8M0).astype(float).tolist() == wanted
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [name for name in NAMES.values() if "E8M0" not in name])
 def test_numbers_are_quantised_and_read_back(name: str):
     dtype, x = numpy_dtype(parse_dtype(name)), np.array([-40.0, -1.0, 0.0, 0.7, 3.0, 1000.0], np.float32)

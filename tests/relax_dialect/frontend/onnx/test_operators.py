@@ -93,7 +93,7 @@ WAYS = ["constant static", "constant dynamic", "run-time dynamic", "run-time sta
 """What is known: the structure, the sizes."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "way"), in_turn(CASES, WAYS, every=2))
 def test_structure(name: str, way: str):
     dynamic = way.endswith("dynamic")
@@ -252,6 +252,7 @@ def test_groups_of_channels_before_their_meaning_changed():
     assert_same(run(proto, x, scale, shift), [(around * scale[:, None] + shift[:, None]).reshape(x.shape)])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
 def test_widths_of_padding_that_are_data(mode: str):
     """Whatever is known of the sizes; an axis with nothing to repeat is refused."""

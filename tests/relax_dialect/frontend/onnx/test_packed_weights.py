@@ -55,6 +55,7 @@ def test_products_with_few_bits(bits: int, has_zero: bool, tmp_path: Path):
     _check(_model([node], constants), weights, 0.75 if bits == 4 else 1.25, tmp_path / "model.rvm")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("dtype", "axis"), [("int4", 0), ("uint4", 1), ("int8", 0), ("uint8", 1)])
 def test_blocked_dequantisation(dtype: str, axis: int, tmp_path: Path):
     bits, low = (int(dtype[-1]), -(1 << (int(dtype[-1]) - 1)) if dtype.startswith("int") else 0)

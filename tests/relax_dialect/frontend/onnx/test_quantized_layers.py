@@ -87,6 +87,7 @@ def _expected(
     return (y, *last)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("dtype", "zero", "by_unit", "direction"),
     [

@@ -113,6 +113,7 @@ def _loop_body(*nodes: Any, carried: str = "w") -> Any:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("times", [3, 12])
 @pytest.mark.parametrize("attributes", [{}, {"seed": 3.0}], ids=["model", "own"])
 def test_each_turn_of_a_loop_has_its_own_numbers(times: int, attributes: dict[str, float]):

@@ -11,7 +11,8 @@ from onnx import NodeProto, TensorProto, helper
 
 from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
-from tests.relax_dialect.frontend.onnx.models import Array, assert_same, info, model, reference, results, run
+from tests.relax_dialect.frontend.onnx.models import Array, assert_same, info, model, reference, results, run, unknown
+from tests.support.programs import run_everywhere
 from vm_dialect import VirtualMachine
 
 KERNEL = {"w": np.ones((2, 3, 1, 1), np.float32)}
@@ -155,3 +156,46 @@ def test_what_is_asked_of_a_squeezed_tensor_and_a_state_tell_sizes():
     assert_same(run(proto, x, h), reference(proto, {"x": x, "h": h}))
     with pytest.raises(ValueError, match="dimension 1: expected 1, got 2"):
         run(proto, np.ones((5, 2, 3), np.float32), h)
+
+
+@pytest.mark.parametrize("far", [2**31 - 1, 2**63 - 1])
+@pytest.mark.parametrize("opset", [9, 13])
+def test_a_slice_to_the_greatest_integer_goes_to_the_end(far: int, opset: int):
+    """The standard recommends it where a size is not known; the result has the size of the operand."""
+    places = {"starts": [0, 0], "ends": [far, far]}
+    nodes = [
+        helper.make_node("Slice", ["x"], ["part"], **places)
+        if opset == 9
+        else helper.make_node("Slice", ["x", "starts", "ends"], ["part"]),
+        helper.make_node("Add", ["x", "part"], ["y"]),
+        helper.make_node("Slice", ["x", "far", "least", "axis", "back"], ["z"])
+        if opset > 9
+        else helper.make_node("Neg", ["x"], ["z"]),
+    ]
+    constants = {name: np.array(each, np.int64) for name, each in places.items()}
+    constants |= {"far": np.int64([far]), "least": np.int64([-far - 1]), "axis": np.int64([1]), "back": np.int64([-1])}
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    proto = model(nodes, [info("x", x, ["n", "m"])], unknown(["y", "z"], 2, 2), constants, opset)
+    module = import_model(proto)
+    assert "!relax.tuple<!relax.tensor<[n, m], f32>" in str(module)
+    y, z = run_everywhere(module, "main", [x])
+    np.testing.assert_array_equal(y, 2 * x)
+    np.testing.assert_array_equal(z, x[:, ::-1] if opset > 9 else -x)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_scalar_is_reduced_along_no_axis(axis: int):
+    """As PyTorch's exporter writes `x.max(dim=0)` of a scalar."""
+    kinds = ["L1", "L2", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"]
+    nodes = [
+        helper.make_node(f"Reduce{kind}", ["x", "axes"], [f"{kind}{keep}"], keepdims=keep)
+        for kind in kinds
+        for keep in (0, 1)
+    ]
+    outputs = unknown([f"{kind}{keep}" for kind in kinds for keep in (0, 1)], *[0] * 18)
+    proto = model(nodes, [info("x", np.float32(0))], outputs, {"axes": np.int64([axis])})
+    found = run_everywhere(import_model(proto), "main", [np.float32(-1.5).reshape(())])
+    expected = [np.abs, np.abs, *[np.positive] * 6, np.square]
+    for kind, made, value in zip(kinds, found[::2], expected, strict=True):
+        np.testing.assert_allclose(made, value(np.float32(-1.5)), rtol=1e-6, err_msg=kind)
+    assert all(each.shape == () for each in found)

@@ -115,6 +115,7 @@ def test_rfc_matmul_runs():
     np.testing.assert_allclose(result, np.tile(2 * (x @ y.T), (1, 2)), rtol=1e-5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["rfc_shapes", "notes_shapes", "notes_shape_values", "overview_shapes"])
 def test_shapes_run(name: str):
     """An opaque function decides the rank of a tensor."""
@@ -161,6 +162,7 @@ def test_matrix_product_of_the_overview_runs():
     np.testing.assert_allclose(run_everywhere(module, "call", [x, y]), np.maximum(x @ y, 0), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["notes_symbol_argument", "notes_unbound_symbol"])
 @pytest.mark.parametrize(
     "call",

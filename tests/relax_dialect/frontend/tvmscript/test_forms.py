@@ -49,6 +49,7 @@ SCALARS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("call", SCALARS)
 def test_scalars_beside_tensors(call: str):
     text = f"""
@@ -60,6 +61,7 @@ def test_scalars_beside_tensors(call: str):
     np.testing.assert_array_equal(result_of(text, X, 2.5, 3), SCALARS[call](X, np.float32(2.5), 3))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("condition", ["n % 2 == 0", "R.prim_value(n % 2 == 0)", "n % 2 < k", "k > n % 2"])
 def test_dimensions_are_compared_when_the_program_runs(condition: str):
     text = f"""

@@ -43,6 +43,7 @@ def observe(*arguments: Any) -> int:
     return 3
 
 
+@pytest.mark.sampled(2)
 @each_mode
 @pytest.mark.parametrize("name", ["packed_dynamic", "lowered_dynamic"])
 def test_any_size(name: str, mode: str):
@@ -79,6 +80,7 @@ def test_what_the_text_checks_is_an_error(case: Any, mode: str):
         function("lowered_dynamic", "add", mode)(*arguments)
 
 
+@pytest.mark.sampled(2)
 @each_mode
 @pytest.mark.parametrize("name", ["packed_calls", "lowered_calls"])
 def test_calls_of_packed_functions(name: str, mode: str):

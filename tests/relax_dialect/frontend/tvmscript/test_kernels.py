@@ -377,7 +377,7 @@ CASES = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 def test_kernel(name: str):
     case = CASES[name]

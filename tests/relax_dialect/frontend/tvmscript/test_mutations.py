@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
+from tests.support.sweeps import examples
 
 EXAMPLES = Path(__file__).parent / "examples"
 TEXTS = [path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("*.txt"))]
@@ -39,7 +40,7 @@ def test_damaged_text(text: str, seed: int):
     read_or_refuse(text)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(80)
 @given(st.sampled_from(TEXTS), st.integers(0, 1 << 30))
 def test_exchanged_parts(text: str, seed: int):
     """Python of another meaning: expressions and statements in each other's positions."""
@@ -71,5 +72,5 @@ def _exchange(tree: ast.AST, old: ast.expr, new: ast.expr) -> None:
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_every_prefix_by_lines(text: str):
     lines = text.splitlines(keepends=True)
-    for end in range(0, len(lines), 2):
+    for end in range(0, len(lines), max(2, len(lines) // 20)):
         read_or_refuse("".join(lines[:end]))

@@ -37,6 +37,7 @@ def f(x: R.Tensor(("n",), "float32")):
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", [None, "x86-64-v3", Target("", "", vector_bits=64), "x86-64-v4"])
 def test_values_do_not_depend_on_the_machine(target: Target | str | None):
     module = parse(TEXT, target=target)
