@@ -197,6 +197,80 @@ def _slice(program: Program, name: str, shape: Shape) -> None:
             return
 
 
+def _along_axis(program: Program, name: str, shape: Shape) -> None:
+    """Operators with an axis that workers cannot share, or can, at the price of an exchange."""
+    if not shape:
+        return
+    axis = program.draw(st.integers(0, len(shape) - 1))
+    op = program.pick(("relax.sort", "relax.cumsum", "relax.flip", "relax.nn.log_softmax"))
+    program.emit(f"{op} {name} axis = {axis}", shape)
+    program.emit(f"relax.tanh {program.values[-1][0]}", shape)
+
+
+def _take(program: Program, name: str, shape: Shape) -> None:
+    """Rows at positions that are computed, some of them negative or behind the end."""
+    if not shape:
+        return
+    axis = int(program.draw(st.integers(0, len(shape) - 1)))
+    count, start, indices = str(program.pick(("n", "3"))), program.fresh(), program.fresh()
+    program.lines += [
+        f"{start} = relax.shape [{count}]",
+        f"{indices}_ = relax.ones {start} dtype = i64",
+        f"{indices} = relax.cumsum {indices}_ axis = 0",
+    ]
+    mode = program.pick(("clip", "wrap"))
+    text = f'relax.take {name}, {indices} axis = {axis} mode = "{mode}"'
+    program.emit(text, (*shape[:axis], count, *shape[axis + 1 :]))
+
+
+def _pad(program: Program, name: str, shape: Shape) -> None:
+    at = next((at for at, dim in enumerate(shape) if dim in ("4", "5")), None)
+    if at is not None:
+        widths = ", ".join("1, 0" if each == at else "0, 0" for each in range(len(shape)))
+        wider = (*shape[:at], str(int(shape[at]) + 1), *shape[at + 1 :])
+        program.emit(f"relax.nn.pad {name} pad_width = [{widths}]", wider)
+
+
+def _stack(program: Program, name: str, shape: Shape) -> None:
+    if len(shape) < 3:
+        axis = int(program.draw(st.integers(0, len(shape))))
+        program.emit(f"relax.stack {name}, {name} axis = {axis}", (*shape[:axis], "2", *shape[axis:]))
+
+
+def _tile(program: Program, name: str, shape: Shape) -> None:
+    if shape and shape[-1] in SYMBOLS:
+        repeats = ", ".join(["1"] * (len(shape) - 1) + ["2"])
+        program.emit(f"relax.tile {name} repeats = [{repeats}]", (*shape[:-1], f"2 * {shape[-1]}"))
+
+
+def _where(program: Program, name: str, shape: Shape) -> None:
+    """Elementwise operators of several dtypes."""
+    less, half = program.fresh(), program.fresh()
+    program.lines += [f"{less} = relax.less {name}, {name}", f"{half} = relax.negative {name}"]
+    program.emit(f"relax.where {less}, {name}, {half}", shape)
+
+
+def _einsum(program: Program, name: str, shape: Shape) -> None:
+    if len(shape) == 2:
+        subscripts = program.pick(("ab,ab->a", "ab,ab->b", "ab,ab->ab", "ab,ab->ba"))
+        result = {"a": shape[:1], "b": shape[1:], "ab": shape, "ba": shape[::-1]}[str(subscripts).partition("->")[2]]
+        program.emit(f'relax.einsum {name}, {name} subscripts = "{subscripts}"', result)
+        program.emit(f"relax.tanh {program.values[-1][0]}", result)
+
+
+def _image(program: Program, name: str, shape: Shape) -> None:
+    """Pooling and convolution of images of one channel, and their normalisation."""
+    if len(shape) == 2 and set(shape) <= {"4", "5", "6"}:
+        program.emit(f"relax.expand_dims {name} axes = [0, 1]", ("1", "1", *shape))
+        name, sizes = program.values[-1][0], tuple(str(int(dim) - 1) for dim in shape)
+        program.params.append(("4", "1", "2", "2"))
+        program.emit(f"relax.nn.conv2d {name}, %p{len(program.params) - 1}", ("1", "4", *sizes))
+        smaller = tuple(str(int(dim) - 1) for dim in sizes)
+        op = program.pick(("max_pool2d", "avg_pool2d"))
+        program.emit(f"relax.nn.{op} {program.values[-1][0]} pool_size = [2, 2]", ("1", "4", *smaller))
+        program.emit(f"relax.tanh {program.values[-1][0]}", ("1", "4", *smaller))
+
+
 def _norm(program: Program, name: str, shape: Shape) -> None:
     if shape and "*" not in shape[-1]:
         program.params.append((shape[-1],))
@@ -263,6 +337,14 @@ _STEPS: dict[str, Callable[[Program, str, Shape], None]] = {
     "concat": _concat,
     "slice": _slice,
     "norm": _norm,
+    "along_axis": _along_axis,
+    "take": _take,
+    "pad": _pad,
+    "stack": _stack,
+    "tile": _tile,
+    "where": _where,
+    "einsum": _einsum,
+    "image": _image,
     "branch": _branch,
     "loop": _loop,
     "call": _call,
