@@ -155,6 +155,9 @@ INDEX: dict[str, Entry] = {
     "pack-weights": Entry("lowering.relax.layout.pack_weights:PackWeightsPass", requires=("relax.constant",)),
     "plan-memory": Entry("lowering.relax.memory.plan_memory:PlanMemoryPass"),
     "poison-memory": Entry("lowering.relax.memory.poison_memory:PoisonMemoryPass"),
+    "propagate-quantization": Entry(
+        "lowering.relax.rewrites.propagate_quantization:PropagateQuantizationPass", requires=("relax.astype",)
+    ),
     "propagate-sharding": Entry("lowering.distributed.propagate_sharding:PropagateShardingPass"),
     "quantize-weights": Entry(
         "lowering.relax.rewrites.quantize_weights:QuantizeWeightsPass", requires=("relax.matmul", "relax.take")

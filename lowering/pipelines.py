@@ -155,6 +155,8 @@ class OptimizeGraphPass(PipelinePass):
         "fold-batch-norm",
         "convert-conv1d-to-conv2d",
         "simplify-arithmetic",
+        # Before quotients become multiples, which use a value twice.
+        "propagate-quantization",
         "simplify-quantization",
         # Before attention, which has a softmax in it.
         "rewrite-normalization",

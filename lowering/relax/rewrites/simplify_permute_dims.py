@@ -9,14 +9,15 @@ from typing import TypeAlias
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp, i8
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass
 from lowering.relax.rewrites.simplify_reshapes import (
     ElementwiseOp,
     dims_of,
+    dtype_of,
     is_elementwise,
     is_single_element,
     used_only_by,
@@ -26,11 +27,14 @@ from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import Canonicalize, PatternIndex, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written, may_be_view, unchanged_between
 from relax_dialect.ops.joining import ConcatOp
+from relax_dialect.ops.layouts import spatial_letters
 from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp, permutation
+from relax_dialect.ops.pooling import MaxPoolOp
 from relax_dialect.ops.reduction import MaxOp, MeanOp, MinOp, ReductionOp, SumOp
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.values import ConstantOp
 from tir_dialect.dims import Dim
+from tir_dialect.ops.vectors import ui8
 from tir_dialect.weights import tensor_attr
 
 MOST_ELEMENTS = 1 << 16
@@ -173,7 +177,9 @@ class SimplifyPermuteDimsPass(Pass):
     * a permutation that only moves dimensions of 1 is a reshape, which costs nothing, unless an elementwise operator
       before
        it would be cut off from what follows;
-    * a concatenation of tensors that are permuted alike is permuted afterwards
+    * a concatenation of tensors that are permuted alike is permuted afterwards, and one whose permutation undoes that
+      of an operand joins permuted operands;
+    * bytes are pooled before their channels, which are last, are moved to the front;
     * an elementwise operator comes before the permutation of its operand if no other op uses that, or all users of the
       result undo it, or the other users can come before it too and one result of theirs is permuted instead of it
       (`x * sigmoid(x)`); its other operands have to be permuted alike, constants, single elements, or of dimensions
@@ -199,6 +205,8 @@ class SimplifyPermuteDimsPass(Pass):
                 Canonicalize(PermuteDimsOp),
                 ViewUnitDims(),
                 PermuteConcatenation(),
+                PermuteOperands(),
+                PoolBeforePermutation(),
                 ReduceBeforePermutation(),
                 SinkPermutation(),
             ]
@@ -237,6 +245,63 @@ class PermuteConcatenation(RewritePattern):
         result = PermuteDimsOp(joined, axes)
         if result.result.type == op.result.type:
             rewriter.replace(op, [joined, result])
+
+
+class PermuteOperands(RewritePattern):
+    """What is joined meets its opposite: `permute_dims(concat(permute_dims(x, p), y), q)  ->  concat(x, y')` where q
+    undoes p.
+    """
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: PermuteDimsOp, rewriter: PatternRewriter) -> None:
+        maker, axes, dims = op.x.owner, permutation(op), dims_of(op.x)
+        if not isinstance(maker, ConcatOp) or axes is None or dims is None or not used_only_by(op.x, op):
+            return
+        if not any(_is_opposite(operand.owner, axes) for operand in maker.inputs):
+            return
+        if not unchanged_between([*maker.inputs, op.x], maker, op):
+            return
+        new = [PermuteDimsOp(operand, axes) for operand in maker.inputs]
+        joined = ConcatOp(new, axes.index(maker.axis.value.data % len(dims)))
+        if joined.result.type == op.result.type:
+            rewriter.replace(op, [*new, joined])
+
+
+def _is_opposite(op: Operation | Block, axes: Sequence[int]) -> bool:
+    """Whether a permutation by these axes undoes another one."""
+    found = permutation(op) if isinstance(op, PermuteDimsOp) else None
+    return found is not None and all(found[at] == place for place, at in enumerate(axes))
+
+
+class PoolBeforePermutation(RewritePattern):
+    """Bytes are pooled with their channels last: `max_pool2d(permute_dims(x, p))  ->  permute_dims(max_pool2d(x), p)`.
+
+    That reads neighbours, and there is less to permute.
+    """
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MaxPoolOp, rewriter: PatternRewriter) -> None:
+        maker, letters = op.x.owner, spatial_letters(op.RANK)
+        axes = permutation(maker) if isinstance(maker, PermuteDimsOp) else None
+        if not isinstance(maker, PermuteDimsOp) or axes != (0, op.RANK + 1, *range(1, op.RANK + 1)):
+            return
+        if dtype_of(op.x) not in (i8, ui8) or not unchanged_between([maker.x], maker, op):
+            return
+        if any(layout.text != f"NC{letters}" for layout in op.layouts):
+            return
+        sizes = [size.data for size in op.pool_size]
+        inner = type(op)(
+            maker.x,
+            sizes,
+            strides=op.windows.strides,
+            padding=op.windows.padding,
+            dilation=op.windows.dilation,
+            ceil_mode=op.ceil_mode is not None,
+            layout=f"N{letters}C",
+        )
+        outer = PermuteDimsOp(inner, axes)
+        if outer.result.type == op.result.type:
+            rewriter.replace(op, [inner, outer])
 
 
 class ReduceBeforePermutation(RewritePattern):

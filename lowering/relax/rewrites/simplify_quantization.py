@@ -16,7 +16,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass, pass_target
 from lowering.relax.rewrites.fold_constants import constant_of
-from lowering.relax.rewrites.simplify_reshapes import is_elementwise, is_single_element, with_operands
+from lowering.relax.rewrites.simplify_reshapes import dtype_of, is_elementwise, is_single_element, with_operands
 from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
@@ -26,6 +26,7 @@ from relax_dialect.ops.activation import GeluOp, SiluOp
 from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, EwiseFmaOp, MaximumOp, MinimumOp, MultiplyOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.indexing import TakeOp
+from relax_dialect.ops.manipulation import PermuteDimsOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.unary import ErfOp, ExpOp, LogOp, RoundOp, SigmoidOp, TanhOp
@@ -264,10 +265,11 @@ def fused(x: Floats, y: np.float32, z: Floats) -> Floats:
     return odd.astype(np.float32)
 
 
-_COSTLY = (SigmoidOp, TanhOp, ExpOp, ErfOp, LogOp, GeluOp, SiluOp)
+COSTLY = (SigmoidOp, TanhOp, ExpOp, ErfOp, LogOp, GeluOp, SiluOp)
 """Operators that take longer than to look up a byte."""
 
-_DTYPES = (i8, ui8)
+BYTE_DTYPES = (i8, ui8)
+"""The dtypes of quantised values."""
 _BYTES = 256
 
 
@@ -319,8 +321,8 @@ class UseByteTable(RewritePattern):
 
     @op_rewrite_pattern
     def match_and_rewrite(self, op: AstypeOp, rewriter: PatternRewriter) -> None:
-        found = _argument(op, self._order) if op.dtype in _DTYPES else None
-        table = None if found is None else self._table(*found)
+        found = _argument(op, self._order) if op.dtype in BYTE_DTYPES else None
+        table = None if found is None else values_of_bytes(self._interpreter, *found)
         if found is None or table is None:
             return
         constant = ConstantOp(tensor_attr(table))
@@ -329,22 +331,24 @@ class UseByteTable(RewritePattern):
         if taken.result.type == op.result.type:
             rewriter.replace(op, [constant, index, taken])
 
-    def _table(self, root: SSAValue, ops: Sequence[Operator]) -> Array | None:
-        """The value for each byte, in the order of their bits; a negative index counts from the back."""
-        known = np.arange(_BYTES, dtype=np.uint8).view(numpy_dtype(_dtype(root)))
-        values: dict[SSAValue, SSAValue] = {root: ConstantOp(tensor_attr(known)).result}
-        made = values[root]
-        for op in ops:
-            again = with_operands(op, [values.get(each, each) for each in op.operands])
-            constant = constant_of(self._interpreter, again)
-            if constant is None or constant.size != _BYTES:
-                return None
-            made = values[op.results[0]] = ConstantOp(tensor_attr(constant.reshape(_BYTES))).result
-        return made.owner.array if isinstance(made.owner, ConstantOp) else None
 
-
-def _dtype(value: SSAValue) -> Attribute | None:
-    return value.type.dtype if isinstance(value.type, TensorType) else None
+def values_of_bytes(interpreter: Interpreter, root: SSAValue, ops: Sequence[Operator]) -> Array | None:
+    """What ops make of each byte, in the order of their bits, wherever they move it; `None` if they do not compute it
+    of `root` alone.
+    """
+    known = np.arange(_BYTES, dtype=np.uint8).view(numpy_dtype(dtype_of(root)))
+    values: dict[SSAValue, SSAValue] = {root: ConstantOp(tensor_attr(known)).result}
+    made = values[root]
+    for op in ops:
+        if isinstance(op, PermuteDimsOp):
+            values[op.result] = values[op.x]
+            continue
+        again = with_operands(op, [values.get(each, each) for each in op.operands])
+        constant = constant_of(interpreter, again)
+        if constant is None or constant.size != _BYTES:
+            return None
+        made = values[op.results[0]] = ConstantOp(tensor_attr(constant.reshape(_BYTES))).result
+    return made.owner.array if isinstance(made.owner, ConstantOp) else None
 
 
 def _argument(op: AstypeOp, order: Mapping[Operation | Block, int]) -> tuple[SSAValue, Sequence[Operator]] | None:
@@ -356,16 +360,17 @@ def _argument(op: AstypeOp, order: Mapping[Operation | Block, int]) -> tuple[SSA
     pending, ops = {op.result}, list[Operator]()
     while pending:
         value = max(pending, key=lambda each: order.get(each.owner, -1))
-        if len(pending) == 1 and _dtype(value) in _DTYPES and any(isinstance(each, _COSTLY) for each in ops):
+        if len(pending) == 1 and dtype_of(value) in BYTE_DTYPES and any(isinstance(each, COSTLY) for each in ops):
             return value, ops[::-1]
         pending.remove(value)
         owner = value.owner
         if not is_elementwise(owner) or not is_never_written(value):
             return None
         ops.append(owner)
-        pending |= {each for each in owner.operands if not _is_number(each)}
+        pending |= {each for each in owner.operands if not is_number(each)}
     return None
 
 
-def _is_number(value: SSAValue) -> bool:
+def is_number(value: SSAValue) -> bool:
+    """Whether a value is a constant of one element."""
     return isinstance(value.owner, ConstantOp) and is_single_element(value)

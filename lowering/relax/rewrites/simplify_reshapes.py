@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeGuard, get_args
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass
@@ -45,6 +45,11 @@ def dims_of(value: SSAValue) -> tuple[Dim, ...] | None:
     """The dimensions of a tensor, if all are known."""
     info = value.type
     return info.known_dims if isinstance(info, TensorType) else None
+
+
+def dtype_of(value: SSAValue) -> Attribute | None:
+    """The dtype of a tensor, if it is known."""
+    return value.type.dtype if isinstance(value.type, TensorType) else None
 
 
 def is_single_element(value: SSAValue) -> bool:
