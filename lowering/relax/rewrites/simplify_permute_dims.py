@@ -270,7 +270,7 @@ class PermuteOperands(RewritePattern):
 def _is_opposite(op: Operation | Block, axes: Sequence[int]) -> bool:
     """Whether a permutation by these axes undoes another one."""
     found = permutation(op) if isinstance(op, PermuteDimsOp) else None
-    return found is not None and all(found[at] == place for place, at in enumerate(axes))
+    return found is not None and all(found[axis] == index for index, axis in enumerate(axes))
 
 
 class PoolBeforePermutation(RewritePattern):
