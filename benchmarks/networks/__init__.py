@@ -56,15 +56,7 @@ def _named(**shapes: tuple[int, ...]) -> Callable[[], Inputs]:
 
 
 QUANTIZED = 0.1
-"""The tolerance where rounding may give the next integer, and layers follow."""
-
-EXPONENTIALS = 1.0
-"""The tolerance where a box is the exponential of such an integer: ONNX Runtime differs so from itself without its
-optimisations.
-"""
-
-ROUNDED = 0.1
-"""The tolerance where operands are rounded to eight bits of significand, and layers follow."""
+"""The tolerance, of the root of the mean square, where rounding may give the next integer, and layers follow."""
 
 
 def _sequences(units: int, *shapes: tuple[int, int]) -> Mapping[str, Callable[[], Inputs]]:
@@ -140,7 +132,7 @@ NETWORKS: Mapping[str, Network] = {
         f"{name}-bytes": Network(
             partial(quantized.with_known_scales, _FLOATS[name].model, shape),
             _FLOATS[name].cases,
-            EXPONENTIALS if name == "yolo" else QUANTIZED,
+            QUANTIZED,
         )
         for name, shape in _SHAPES.items()
     },
