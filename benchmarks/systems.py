@@ -47,10 +47,26 @@ def ours(path: str, threads: int, precision: str) -> Run:
 
 
 def onnxruntime(path: str, threads: int, precision: str) -> Run:
-    """ONNX Runtime on the CPU, which computes in the precision of the file: the reference of other ones."""
+    """ONNX Runtime on the CPU, which computes in the precision of the file."""
+    import onnxruntime as ort
+
+    return _session(path, threads, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
+
+
+def reference(path: str, threads: int, precision: str) -> Run:
+    """ONNX Runtime node by node, whose results are what the file means: optimised it rounds quantised values
+    otherwise.
+    """
+    import onnxruntime as ort
+
+    return _session(path, threads, ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+
+
+def _session(path: str, threads: int, level: Any) -> Run:
     import onnxruntime as ort
 
     options = ort.SessionOptions()
+    options.graph_optimization_level = level
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return lambda inputs: lambda: session.run(None, dict(inputs))
@@ -141,3 +157,4 @@ SYSTEMS: Mapping[str, Callable[[str, int, str], Run]] = {
     "tvm": tvm,
     "iree": iree,
 }
+"""What is timed."""
