@@ -74,7 +74,7 @@ def carried_types(node: Node, body: GraphProto, starts: Sequence[Value]) -> tupl
     for _ in range(MAX_ROUNDS):
         made = _trial(node, body, types, starts)
         count = len(types) - 1
-        found = [types[0], *made[:count]]
+        found = [*types[:2], *made[1:count]]  # the condition becomes a scalar, whatever its rank
         merged = [_merged(node, old, new) for old, new in zip(types, found, strict=True)]
         if merged == types:
             return types, made[count:]

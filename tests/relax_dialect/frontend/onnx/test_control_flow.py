@@ -146,3 +146,22 @@ def test_a_loop_gathers_states_whose_size_it_carries(rows: int):
     last, gathered = run_everywhere(module, "main", [np.array(3), x, x])
     np.testing.assert_array_equal(last, 4 * x)
     np.testing.assert_array_equal(gathered, [2 * x, 3 * x, 4 * x])
+
+
+def test_a_condition_of_one_element_of_any_rank():
+    """As a reduction that keeps its dimensions makes it."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["h", "h"], ["twice"]),
+            helper.make_node("ReduceMax", ["twice"], ["top"], keepdims=1),
+            helper.make_node("Less", ["top", "limit"], ["again"]),
+        ],
+        "body",
+        [tensor("i", INT64, []), tensor("more", TensorProto.BOOL, []), tensor("h", FLOAT, ["n", 3])],
+        [tensor("again", TensorProto.BOOL, [1, 1]), tensor("twice", FLOAT, ["n", 3])],
+    )
+    node = helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body)
+    inputs = [tensor("trips", INT64, []), tensor("x", FLOAT, ["n", 3])]
+    module = import_model(model([node], inputs, unknown(["y"], 2), {"limit": np.float32([50])}))
+    np.testing.assert_array_equal(run_everywhere(module, "main", [np.array(100), X]), 16 * X)
+    np.testing.assert_array_equal(run_everywhere(module, "main", [np.array(2), X]), 4 * X)
