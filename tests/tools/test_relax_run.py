@@ -1,6 +1,7 @@
 import io
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,22 @@ def test_several_results(program: str, tmp_path: Path, mode: str, capsys: pytest
     assert main([program, "--mode", mode, "--entry", "two", "--random", "f32[2]", "--output-dir", str(tmp_path)]) == 0
     assert (np.load(tmp_path / "output_0.npy") == -np.load(tmp_path / "output_1.npy")).all()
     assert "output_1  f32[2]" in capsys.readouterr().out
+
+
+def test_a_warm_up_leaves_nothing_to_compile(program: str, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RELAX_CACHE_DIR", str(tmp_path))
+        assert main([program, "--warm-up"]) == 0
+        assert re.fullmatch(r"native, built in .* ms\n", capsys.readouterr().out)
+        patch.setattr("lowering.compiler.compilation.compile_program", None)
+        assert main([program, "--random", "f32[2]", "f32[2]"]) == 0
+        assert "output  f32[2]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("other", ["--no-cache", "--profile", "--mode=interpret", "--mesh=2"])
+def test_a_warm_up_runs_nothing(program: str, other: str, capsys: pytest.CaptureFixture[str]):
+    assert main([program, "--warm-up", other]) == 1
+    assert "--warm-up goes with none of --no-cache" in capsys.readouterr().err
 
 
 KERNEL = """

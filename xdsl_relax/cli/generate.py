@@ -20,8 +20,8 @@ _COMMANDS = "/clear forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C en
 def generate(args: argparse.Namespace) -> None:
     """Continues a prompt, answers, or chats, and prints the text as it comes, then how fast it came; or serves."""
     given: str | None = args.prompt if args.ask is None else args.ask
-    if given is None and args.serve is None and not args.chat:
-        raise ToolError("a language model expected --prompt TEXT, --ask TEXT, --chat or --serve PORT")
+    if given is None and args.serve is None and not args.chat and not args.warm_up:
+        raise ToolError("a language model expected --prompt TEXT, --ask TEXT, --chat, --serve PORT or --warm-up")
     try:
         sampling = Sampling(
             args.temperature, args.top_k, args.top_p, args.min_p, args.repetition_penalty, seed=args.seed
@@ -35,6 +35,8 @@ def generate(args: argparse.Namespace) -> None:
             activation_bits=args.activation_bits,
             cache=not args.no_cache,
         )
+        if args.warm_up:
+            return
         if args.serve is not None:
             _serve(model, args)
         elif args.chat:

@@ -89,6 +89,8 @@ def _run(argv: Sequence[str] | None) -> None:
         load_python_files(args.load)
         print(signatures_text(args.file, replace(build_options(args, "native"), trust=args.trust)))
         return
+    if args.warm_up and (args.no_cache or args.mode == "interpret" or _is_profiled(args) or args.mesh is not None):
+        raise ToolError("--warm-up goes with none of --no-cache, --mode interpret, --mesh and reports of a run")
     if Path(args.file).suffix == ".gguf" or Path(args.file, "config.json").is_file():
         from xdsl_relax.cli.generate import generate  # which needs what most programs do without
 
@@ -132,6 +134,9 @@ def _run_program(args: argparse.Namespace) -> None:
         return
     if args.debug:
         _debug(args, replace(options, mode="bytecode"), inputs)
+        return
+    if args.warm_up:
+        print(load_program(args.file, args.entry, options).origin)
         return
     if args.mesh is None:
         program = load_program(args.file, args.entry, options)

@@ -24,6 +24,11 @@ def command_line(description: str | None) -> ToolParser:
         "--signature", action="store_true", help="say what the functions take and give, and do not run any"
     )
     parser.add_argument(
+        "--warm-up",
+        action="store_true",
+        help="compile the program into the cache, from where later processes start it at once, and do not run it",
+    )
+    parser.add_argument(
         "--mode",
         choices=MODES,
         help="native code (default), the bytecode machine, or the NumPy semantics of the relax level itself",

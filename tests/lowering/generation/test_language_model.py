@@ -357,7 +357,7 @@ def test_command_line(path: Path, model: LanguageModel, capsys: pytest.CaptureFi
     assert "prompt: 1 tokens" in err
     assert re.search(r"memory: \d+ MB at most", err)
     assert main([str(path)]) == 1
-    assert "expected --prompt TEXT, --ask TEXT, --chat or --serve PORT" in capsys.readouterr().err
+    assert "expected --prompt TEXT, --ask TEXT, --chat, --serve PORT or --warm-up" in capsys.readouterr().err
     assert main([str(path), "--ask", "x", "--top-p", "3"]) == 1
     assert "expected a top_p above 0" in capsys.readouterr().err
     assert main(["x.mlir", "--prompt", "x"]) == 1
