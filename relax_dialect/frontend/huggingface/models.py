@@ -48,6 +48,8 @@ class Family:
     """What is added to the weights of norms."""
     interleaved_experts: bool = False
     """Whether experts are stored as (inputs, outputs), with rows of gates and of what they multiply in turn."""
+    rotates_part: bool = False
+    """Whether `partial_rotary_factor` counts, of which other families know nothing."""
     ignored: str = r"rotary_emb\.inv_freq$"
     """The names of tensors that follow from the configuration."""
 
@@ -111,7 +113,8 @@ def _qwen2_moe(folder: ModelFolder) -> Fields:
 
 def _qwen3_moe(folder: ModelFolder) -> Fields:
     experts = _experts(folder, norm_topk_prob=folder.flag("norm_topk_prob"))
-    return {**_qwen3(folder), **experts}
+    window = _windows(folder, lambda layer: folder.flag("use_sliding_window"))
+    return {**_qwen3(folder), **experts, "windows": window}
 
 
 def _olmoe(folder: ModelFolder) -> Fields:
@@ -171,11 +174,12 @@ def _phi3(folder: ModelFolder) -> Fields:
 
 
 def _gemma(folder: ModelFolder) -> Fields:
-    bias = folder.flag("attention_bias")
+    bias, activation = folder.flag("attention_bias"), folder.text("hidden_act", "gelu_pytorch_tanh")
     return {
         "attention_bias": bias,
         "output_bias": bias,
-        "hidden_act": folder.config.get("hidden_activation") or "gelu_pytorch_tanh",
+        # The first releases said gelu and meant the approximation.
+        "hidden_act": "gelu_pytorch_tanh" if activation == "gelu" else activation,
         "embedding_scale": math.sqrt(folder.integer("hidden_size")),
         "tie_word_embeddings": folder.flag("tie_word_embeddings", True),
     }
@@ -184,6 +188,7 @@ def _gemma(folder: ModelFolder) -> Fields:
 def _gemma2(folder: ModelFolder) -> Fields:
     return {
         **_gemma(folder),
+        "hidden_act": folder.config.get("hidden_activation") or "gelu_pytorch_tanh",
         "norms": "both",
         "attention_scale": positive(folder, folder.config, "query_pre_attn_scalar", 256) ** -0.5,
         "windows": _windows(folder, lambda layer: layer % 2 == 0),
@@ -219,7 +224,9 @@ _ALL_BIASES = {"attention_bias": True, "output_bias": True, "mlp_bias": True}
 def _phi(folder: ModelFolder) -> Fields:
     if folder.flag("qk_layernorm"):
         raise folder.error("norms of queries and keys ('qk_layernorm') are not supported")
-    return {"layer_norm": True, "norms": "parallel", "gated_mlp": False, "head_bias": True, **_ALL_BIASES}
+    # The head has a bias of its own, also where it has the weights of the embedding.
+    head: Fields = {"head_bias": True, "tie_word_embeddings": False}
+    return {"layer_norm": True, "norms": "parallel", "gated_mlp": False, **head, **_ALL_BIASES}
 
 
 def _gpt2(folder: ModelFolder) -> Fields:
@@ -308,11 +315,11 @@ FAMILIES: Mapping[str, Family] = {
     "granitemoeshared": Family(_granitemoe, _GRANITE_EXPERTS),
     "olmo2": Family(_olmo2),
     "olmoe": Family(_olmoe, _STACKED),
-    "phi3": Family(_phi3),
+    "phi3": Family(_phi3, rotates_part=True),
     "gemma": Family(_gemma, norm_offset=1.0),
     "gemma2": Family(_gemma2, norm_offset=1.0),
     "gemma3_text": Family(_gemma3, norm_offset=1.0),
-    "stablelm": Family(_stablelm),
+    "stablelm": Family(_stablelm, rotates_part=True),
     "phi": Family(
         _phi,
         (
@@ -321,6 +328,7 @@ FAMILIES: Mapping[str, Family] = {
             (r"mlp\.fc2\.", "mlp.down_proj."),
             (r"^final_layernorm\.", "norm."),
         ),
+        rotates_part=True,
     ),
     "gpt2": Family(
         _gpt2,
@@ -425,12 +433,17 @@ def _rope(folder: ModelFolder, features: int) -> Fields:
     table = _rope_table(folder)
     base = number(folder, table, "rope_theta", folder.number("rope_theta", 10000.0))
     share = number(folder, table, "partial_rotary_factor", folder.number("partial_rotary_factor", 1.0))
+    scaling = _scaling(folder, table)
+    if share != 1 and not _family(folder).rotates_part:
+        if scaling is not None:
+            raise folder.error(f"scaled rotary embeddings of a part ({share}) of the features are not supported")
+        share = 1.0
     rotated = int(features * share)
     if not 0 < rotated <= features or rotated % 2 or base <= 0:
         raise folder.error(f"expected an even number of rotated features, got {rotated} of {features}")
     return {
         "rope_theta": base,
-        "rope_scaling": _scaling(folder, table),
+        "rope_scaling": scaling,
         "rotary_features": None if rotated == features else rotated,
     }
 
@@ -495,6 +508,8 @@ def model_of(folder: ModelFolder, context: int | None = None) -> Decoder:
         for pattern, replacement in family.names:
             name = re.sub(pattern, replacement, name)
         state[name] = _stored(family, name, array)
+    if "lm_head.bias" in state and "embed_tokens.weight" in state:
+        state.setdefault("lm_head.weight", state["embed_tokens.weight"])
     model = Decoder(config)
     try:
         state = split_fused(_stacked(state), config)

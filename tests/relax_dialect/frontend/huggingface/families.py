@@ -57,6 +57,10 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "llama": ("Llama", {"attention_bias": True, "mlp_bias": True}),
     "llama 3": ("Llama", {"rope_parameters": LLAMA_3, "head_dim": 24, "tie_word_embeddings": True}),
     "llama, linear": ("Llama", {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 100.0}}),
+    "llama, a part that is not rotated": (
+        "Llama",
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.25}},
+    ),
     "mistral": ("Mistral", {"sliding_window": 5}),
     "mixtral": ("Mixtral", {"num_local_experts": 5, "num_experts_per_tok": 2}),
     "qwen2": ("Qwen2", {"rope_parameters": YARN}),
@@ -64,6 +68,10 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "qwen2_moe": ("Qwen2Moe", {**EXPERTS, "shared_expert_intermediate_size": 32, "decoder_sparse_step": 2}),
     "qwen3": ("Qwen3", {"head_dim": 16}),
     "qwen3_moe": ("Qwen3Moe", {**EXPERTS, "head_dim": 16, "norm_topk_prob": True, "mlp_only_layers": [1]}),
+    "qwen3_moe, windows": (
+        "Qwen3Moe",
+        {**EXPERTS, "head_dim": 16, "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 2},
+    ),
     "gpt_oss": (
         "GptOss",
         {
@@ -95,11 +103,13 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "phi3, longrope": ("Phi3", {"rope_parameters": LONG_ROPE, "original_max_position_embeddings": 32}),
     "phi3, longrope, long": ("Phi3", {"rope_parameters": LONG_ROPE, "original_max_position_embeddings": 8}),
     "gemma": ("Gemma", {"head_dim": 16}),
+    "gemma, gelu": ("Gemma", {"head_dim": 16, "hidden_act": "gelu"}),
     "gemma2": ("Gemma2", {"head_dim": 16, "sliding_window": 4, "query_pre_attn_scalar": 20}),
     "gemma3_text": ("Gemma3", {"head_dim": 16, "sliding_window": 4, "query_pre_attn_scalar": 20}),
     "stablelm": ("StableLm", {"use_qkv_bias": True, "partial_rotary_factor": 0.5}),
     "stablelm, parallel": ("StableLm", {"use_parallel_residual": True}),
     "phi": ("Phi", {"partial_rotary_factor": 0.5}),
+    "phi, tied": ("Phi", {"tie_word_embeddings": True}),
     "gpt2": ("GPT2", {"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 64}),
     "falcon": ("Falcon", {"multi_query": True, "new_decoder_architecture": False, "alibi": False, "bias": False}),
 }

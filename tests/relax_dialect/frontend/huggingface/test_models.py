@@ -18,7 +18,7 @@ import safetensors.numpy
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
 from relax_dialect.frontend.huggingface.models import config_of, model_of
 from relax_dialect.interpreter import run
-from relax_dialect.nn import Decoder, DecoderProgram, ExpertsConfig, Llama3Scaling, YarnScaling
+from relax_dialect.nn import Decoder, DecoderConfig, DecoderProgram, ExpertsConfig, Llama3Scaling, YarnScaling
 from relax_dialect.nn.config import DivisorScaling
 from tests.support import decoders
 
@@ -102,6 +102,43 @@ def test_fused_projections_of_phi_3(tmp_path: Path):
                 [tensors.pop(each) for each in names]
             )
     _folder(tmp_path, config, tensors)
+    _check(tmp_path, weights)
+
+
+def _config(tmp_path: Path, **fields: Any) -> DecoderConfig:
+    return config_of(read_folder(_folder(tmp_path, {**LLAMA, **fields})))
+
+
+def test_only_some_families_rotate_a_part(tmp_path: Path):
+    """The others know nothing of the factor; with scaled embeddings they fail."""
+    table = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5}
+    assert _config(tmp_path, rope_parameters=table).rotary_features is None
+    assert _config(tmp_path, model_type="phi3", rope_parameters=table).rotary_features == 4
+    assert _config(tmp_path, model_type="stablelm", partial_rotary_factor=0.25).rotary_features == 2
+    with pytest.raises(HuggingFaceImportError, match=r"scaled rotary embeddings of a part \(0.5\) of the features"):
+        _config(tmp_path, rope_parameters={**table, "rope_type": "linear", "factor": 2.0})
+
+
+def test_windows_of_experts_are_those_of_all_layers(tmp_path: Path):
+    fields = {"num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 8, "max_window_layers": 1}
+    fields |= {"model_type": "qwen3_moe", "sliding_window": 5}
+    assert _config(tmp_path, **fields, use_sliding_window=True).windows == (5, 5)
+    assert _config(tmp_path, **fields, use_sliding_window=False).windows == (None, None)
+
+
+@pytest.mark.parametrize(("said", "meant"), [("gelu", "gelu_pytorch_tanh"), ("silu", "silu")])
+def test_the_activation_of_the_first_gemma(said: str, meant: str, tmp_path: Path):
+    assert _config(tmp_path, model_type="gemma", hidden_act=said).hidden_act == meant
+
+
+def test_a_head_with_the_weights_of_the_embedding_has_its_own_bias(tmp_path: Path):
+    config = {**LLAMA, "model_type": "phi", "num_key_value_heads": 4, "head_dim": 6, "tie_word_embeddings": True}
+    weights, tensors = _checkpoint(tmp_path, config)
+    weights = {**weights, "lm_head.weight": weights["embed_tokens.weight"]}
+    del tensors["lm_head.weight"]
+    _folder(
+        tmp_path, config, {name.replace("model.norm.", "model.final_layernorm."): tensors[name] for name in tensors}
+    )
     _check(tmp_path, weights)
 
 
