@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from relax_dialect.ops.structure import FuncOp
     from vm_dialect.executable import Executable
 
-ATTRIBUTE = "onnx.strings"
-"""Attribute of an imported function: by parameter and result the strings for whose positions it stands."""
-
 NOTE = "strings"
 """Note of the metadata of an executable: these lists by function and parameter, as JSON."""
 
@@ -29,7 +26,9 @@ def lists_of(func: FuncOp) -> Lists:
     """The lists of the parameters of an imported function."""
     from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 
-    said = func.attributes.get(ATTRIBUTE)
+    from relax_dialect.ops.structure import STRINGS
+
+    said = func.attributes.get(STRINGS)
     if not isinstance(said, DictionaryAttr):
         return {}
     return {

@@ -64,6 +64,12 @@ class _FuncCallable(CallableOpInterface):
         return (op.function_type.ret,) if isinstance(op, FuncOp) else ()
 
 
+STRINGS = "onnx.strings"
+"""Attribute of a function: for parameters and results that stand for strings, and for columns of maps, what these are.
+The position after the last one of a parameter is that of all other strings.
+"""
+
+
 @irdl_op_definition
 class FuncOp(IRDLOperation, BindsBlockSymbols):
     """A function of the module. Its symbols are bound from the arguments when it is called.

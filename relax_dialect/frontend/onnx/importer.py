@@ -33,6 +33,7 @@ from relax_dialect.frontend.onnx.registry import find
 from relax_dialect.frontend.onnx.strings import OTHER, compared_strings, encoded_inputs
 from relax_dialect.frontend.onnx.values import COMPUTED, ClassMap, Strings, TensorList, Value
 from relax_dialect.frontend.onnx.versions import MODERN, modernized
+from relax_dialect.ops.structure import STRINGS
 from relax_dialect.scope import find_function
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, TensorType
@@ -272,12 +273,6 @@ class Importer:
             ranks = ranks_of_use(proto.graph)
             hints = {name: TensorType([None] * ranks[name], None) for name in squeezed if name in ranks} | hints
         return hints
-
-
-STRINGS = "onnx.strings"
-"""Attribute of a function: for parameters and results that stand for strings, and for columns of maps, what these are.
-The position after the last one of a parameter is that of all other strings.
-"""
 
 
 def _result(value: Value, bb: BlockBuilder) -> Expr:

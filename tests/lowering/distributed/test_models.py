@@ -121,7 +121,7 @@ HEAD = """relax.func @main[%n](%x: !relax.tensor<[n, 8], f16>, %head: !relax.ten
 
 @pytest.mark.parametrize("workers", [2, 3])
 def test_what_is_found_in_logits(workers: int):
-    """Positions and extrema of tiles are exchanged, not the logits, unless these are needed, too."""
+    """Positions and extrema of tiles are communicated, not the logits, unless these are needed, too."""
     rng = np.random.default_rng(0)
     args = [rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((3, 8), (8, 40))]
     plan = {"x": tensor_parallel([], [], heads=["head"])}

@@ -10,8 +10,8 @@ from onnx import ModelProto, TensorProto, helper
 
 from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
-from relax_dialect.frontend.onnx.importer import STRINGS
 from relax_dialect.interpreter import run as interpret
+from relax_dialect.ops.structure import STRINGS
 from relax_dialect.scope import find_function
 from tests.relax_dialect.frontend.onnx.models import info, reference, results
 from vm_dialect import VirtualMachine
