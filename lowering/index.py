@@ -35,6 +35,10 @@ INDEX: dict[str, Entry] = {
     "check-accesses": Entry("lowering.tir.check_accesses:CheckAccessesPass"),
     "combine-parallel-matmul": Entry("lowering.relax.rewrites.rewrite_matmul:CombineParallelMatmulPass"),
     "compact-buffers": Entry("lowering.tir.compact_buffers:CompactBuffersPass"),
+    "convert-conv-to-matmul": Entry(
+        "lowering.relax.layout.convert_conv_to_matmul:ConvertConvToMatmulPass",
+        requires=("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"),
+    ),
     "convert-conv1d-to-conv2d": Entry(
         "lowering.relax.layout.convert_conv1d_to_conv2d:ConvertConv1dToConv2dPass", requires=("relax.nn.conv1d",)
     ),

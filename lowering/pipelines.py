@@ -153,6 +153,7 @@ class OptimizeGraphPass(PipelinePass):
         "channels-last",
         "fold-constants",
         "fold-batch-norm",
+        "convert-conv-to-matmul",
         "convert-conv1d-to-conv2d",
         "simplify-arithmetic",
         # Before quotients become multiples, which use a value twice.

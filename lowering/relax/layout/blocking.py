@@ -134,8 +134,14 @@ class Conversions:
         return self._made[key]
 
     def data(self, value: SSAValue) -> SSAValue:
-        """Data in blocks."""
-        return self.transformed(value, PLAIN, self._blocking.data)
+        """Data in blocks; of one position that is another shape of the same memory, if the channels fill blocks."""
+        dims, size = shape_of(value), self._blocking.size
+        channels = dims[1].constant_value if is_one_position(value) and array_of(value) is None else None
+        if channels is None or not self._blocking.is_whole(channels):
+            return self.transformed(value, PLAIN, self._blocking.data)
+        blocks = [dims[0], constant(channels // size), ONE, ONE, constant(size)]
+        made = self._made.get((value, self._blocking.data)) or self._after(value, reshaped(value, blocks))
+        return self._made.setdefault((value, self._blocking.data), made)
 
     def aligned(self, value: SSAValue) -> SSAValue:
         """An operand that broadcasts against data, so that it does so against blocks."""

@@ -99,7 +99,7 @@ class SimplifyReshapesPass(Pass):
     * a reshape, flatten, squeeze or expand_dims of another one is a single reshape, or nothing if the type is the same
     * an elementwise operator comes before the reshape of a computed operand that no other op uses: the two can be one
       kernel then, while a reshape stands between kernels. The other operands have to be reshaped alike, single
-      elements, or broadcast along dimensions that the reshape leaves alone.
+      elements, broadcast along dimensions that the reshape leaves alone, or 1 where it adds dimensions of 1.
 
     Nothing moves past a write into what it reads. Values are the same bit for bit. Idempotent.
     """
@@ -156,8 +156,36 @@ def _before(operand: SSAValue, view: ViewOp, new: list[Operation]) -> SSAValue |
         is_single_element(operand) or before[len(before) - rank :] == after[len(after) - rank :]
     ):
         return operand
-    array = maker.array if isinstance(maker, ConstantOp) and is_single_element(operand) else None
-    if array is None:
+    squeezed = _without(own, _added_units(before, after), len(after))
+    if squeezed is None:
         return None
-    new.append(made := ConstantOp(tensor_attr(array.reshape(()))))
+    if is_single_element(operand):
+        squeezed = ()
+    array = maker.array if isinstance(maker, ConstantOp) else None
+    if array is not None:
+        new.append(made := ConstantOp(tensor_attr(array.reshape([dim.constant_value or 0 for dim in squeezed]))))
+        return made.result
+    if not is_never_written(operand):
+        return None
+    new += [shape := ShapeOp(squeezed), made := ReshapeOp(operand, shape)]
     return made.result
+
+
+def _added_units(before: Sequence[Dim], after: Sequence[Dim]) -> frozenset[int] | None:
+    """The axes of `after` that are 1 and not in `before`; `None` if anything else is different."""
+    rest, added = list(before), set[int]()
+    for axis, dim in enumerate(after):
+        if rest and rest[0] == dim:
+            rest.pop(0)
+        elif dim.constant_value == 1:
+            added.add(axis)
+        else:
+            return None
+    return None if rest else frozenset(added)
+
+
+def _without(dims: Sequence[Dim], axes: frozenset[int] | None, rank: int) -> tuple[Dim, ...] | None:
+    """The dimensions of an operand that broadcasts against `rank` dimensions, without some of these."""
+    if axes is None:
+        return None
+    return tuple(dim for axis, dim in enumerate(dims, rank - len(dims)) if axis not in axes)

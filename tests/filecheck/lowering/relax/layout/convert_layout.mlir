@@ -190,13 +190,15 @@ relax.func @infinite[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>) -> !relax.obj
 
 // -----
 
-// Scales by channel stay in blocks; a value without blocks is brought into them; parts are joined and cut by blocks; places are resized, also with
+// Scales by channel stay in blocks; a value of one position becomes blocks by a reshape; parts are joined and cut by blocks; places are resized, also with
 // infinite elements outside, as the blocks are full.
 // CHECK-LABEL: relax.func @scales
-// CHECK:         %[[Y:.*]] = relax.layout_transform %y source = "NCHW" target = "NCHW4c"
-// CHECK:         %[[M:.*]] = relax.mean %0 axes = [2, 3] keepdims
+// CHECK:         %[[SHAPE:.*]] = relax.shape [n, 2, 1, 1, 4]
+// CHECK-NEXT:    %[[Y:.*]] = relax.reshape %y, %[[SHAPE]]
+// CHECK:         %[[X:.*]] = relax.nn.conv2d %x
+// CHECK-NEXT:    %[[M:.*]] = relax.mean %[[X]] axes = [2, 3] keepdims
 // CHECK-NEXT:    %[[S:.*]] = relax.sigmoid %[[M]]
-// CHECK-NEXT:    %[[P:.*]] = relax.multiply %0, %[[S]]
+// CHECK-NEXT:    %[[P:.*]] = relax.multiply %[[X]], %[[S]]
 // CHECK-NEXT:    %[[Q:.*]] = relax.multiply %[[P]], %[[Y]]
 // CHECK-NEXT:    %[[C:.*]] = relax.concat %[[P]], %[[Q]] axis = 1
 // CHECK-NEXT:    %[[A:.*]], %[[B:.*]] = relax.split %[[C]] indices = [1] axis = 1
