@@ -5,6 +5,7 @@ builtin.module {
     %b = tir.load %B[%c0] : vector<16xf32>
     %s = tir.dot ui8 %a, i8 %a, %a : vector<16xi32>
     %t = tir.dot bf16 %a, bf16 %a, %b {note} : vector<16xf32>
+    %u = tir.dot i16 %a, i16 %a, %s : vector<16xi32>
     tir.store %s, %A[%c0]
     tir.store %t, %B[%c0]
   }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import Float32Type, IndexType, IntegerAttr, bf16, i32, i64
+from xdsl.dialects.builtin import Float32Type, IndexType, IntegerAttr, bf16, i8, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, operand_def, prop_def, traits_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
@@ -19,7 +19,7 @@ from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.ops.directives import Number, TypeProperty
 from tir_dialect.ops.effects import UnknownEffects
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.vectors import PARTS
+from tir_dialect.ops.vectors import ui8
 from tir_dialect.types import BufferType, LoopKind, buffer_type
 
 ACCUMULATORS = range(4)
@@ -235,7 +235,7 @@ class DotTilesOp(IRDLOperation):
 
     def verify_(self) -> None:
         left, right = self.lhs_dtype, self.rhs_dtype
-        if left not in PARTS or right not in PARTS or (left == bf16) != (right == bf16):
+        if not ({i8, ui8}.issuperset((left, right)) or left == right == bf16):
             raise VerifyException(f"'{self.name}' op expected two of i8 and ui8, or bf16 twice, got {left} and {right}")
             # C1
         _check_accumulators(self, self.acc)  # C2

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     bf16,
     f32,
     i8,
+    i16,
     i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -271,7 +272,7 @@ class LookupOp(IRDLOperation):
 
 ui8 = IntegerType(8, Signedness.UNSIGNED)
 
-PARTS: Mapping[Attribute, int] = {i8: 4, ui8: 4, bf16: 2}
+PARTS: Mapping[Attribute, int] = {i8: 4, ui8: 4, i16: 2, bf16: 2}
 """How many numbers of a dtype a word of 32 bits has, the first in its lowest bits."""
 
 
@@ -282,13 +283,14 @@ class DotOp(IRDLOperation):
     ```mlir
     %s = tir.dot ui8 %a, i8 %b, %sum : vector<16xi32>
     %t = tir.dot bf16 %a, bf16 %b, %sum : vector<16xf32>
+    %u = tir.dot i16 %a, i16 %b, %sum : vector<8xi32>
     ```
 
-    A word holds four `i8`/`ui8` or two `bf16` numbers. Integer sums wrap around; they never saturate. `bf16` products
-    are accumulated in `f32` in unspecified order, and subnormal numbers may be flushed to 0.
+    A word holds four `i8`/`ui8` or two `i16` or `bf16` numbers. Integer sums wrap around; they never saturate. `bf16`
+    products are accumulated in `f32` in unspecified order, and subnormal numbers may be flushed to 0.
 
-    C1: the dtypes are each one of `i8` and `ui8`, or both `bf16`.
-    C2: the sum is a vector with one fixed dimension, of `i32` for bytes and of `f32` for `bf16`.
+    C1: the dtypes are each one of `i8` and `ui8`, or both `i16`, or both `bf16`.
+    C2: the sum is a vector with one fixed dimension, of `f32` for `bf16` and of `i32` for integers.
     C3: the words are vectors of `i32` with as many lanes.
     """
 
@@ -329,9 +331,9 @@ class DotOp(IRDLOperation):
 
     def verify_(self) -> None:
         dtypes = (self.lhs_dtype, self.rhs_dtype)
-        if any(dtype not in PARTS for dtype in dtypes) or PARTS[dtypes[0]] != PARTS[dtypes[1]]:
+        if dtypes[0] != dtypes[1] if dtypes[0] in (i16, bf16) else not {i8, ui8}.issuperset(dtypes):
             raise VerifyException(
-                f"'tir.dot' op expected two of i8 and ui8, or bf16 twice, got {dtypes[0]} and {dtypes[1]}"
+                f"'tir.dot' op expected two of i8 and ui8, or i16 or bf16 twice, got {dtypes[0]} and {dtypes[1]}"
             )  # C1
         lanes, element = lanes_of(self.sum.type), f32 if self.is_float else i32
         if lanes is None or self.sum.type != VectorType(element, [lanes]) or self.result.type != self.sum.type:

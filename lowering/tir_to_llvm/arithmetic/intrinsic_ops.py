@@ -62,6 +62,8 @@ def _dot(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValu
         f = Floats(b, total.type)
         halves = ((_low(b, lhs), _low(b, rhs)), (_high(b, lhs), _high(b, rhs)))
         return reduce(lambda so_far, pair: f.fma(*pair, so_far), halves, total)
+    if dot.lhs_dtype == i16:
+        return _sum_of_words(b, (lhs, rhs), total)
     signs = [dtype == i8 for dtype in (dot.lhs_dtype, dot.rhs_dtype)]
     name = _instruction(b, (_BYTES, _ARM_BYTES), lanes_of(total.type)) if signs[0] != signs[1] else None
     if name is not None:
@@ -80,18 +82,38 @@ def _instruction(b: LLVMBuilder, tables: Sequence[Instructions], lanes: int) -> 
 
 def _call(b: LLVMBuilder, name: str, operands: Sequence[SSAValue], part: Attribute) -> SSAValue:
     *words, total = operands
-    parts = VectorType(part, [lanes_of(total.type) * PARTS[part]])
-    return b.intrinsic(name, (total, *(b.make(llvm.BitcastOp, (word,), parts) for word in words)), total.type)
+    return b.intrinsic(name, (total, *_as_parts(b, words, part)), total.type)
+
+
+def _as_parts(b: LLVMBuilder, words: Sequence[SSAValue], part: Attribute) -> list[SSAValue]:
+    """The numbers that words consist of."""
+    parts = VectorType(part, [lanes_of(words[0].type) * PARTS[part]])
+    return [b.make(llvm.BitcastOp, (word,), parts) for word in words]
 
 
 _PAIRS = {8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
 """By number of lanes: the intrinsic of AVX2 and AVX-512 that sums the products of pairs of 16 bits."""
 
 
-def _sum_of_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:
-    name, lanes = _PAIRS.get(lanes_of(total.type)), lanes_of(total.type)
+def _pair_intrinsic(b: LLVMBuilder, lanes: int | None) -> str | None:
     has_pairs = b.module.avx512 if lanes == 16 else b.module.vector_bits >= 256
-    if name is not None and has_pairs:
+    return _PAIRS.get(lanes or 0) if has_pairs else None
+
+
+def _sum_of_words(b: LLVMBuilder, words: Sequence[SSAValue], total: SSAValue) -> SSAValue:
+    """Pairs of 16 bits with signs."""
+    name = _pair_intrinsic(b, lanes_of(total.type))
+    if name is not None:
+        return b.wrapping(llvm.AddOp, total, b.intrinsic(name, _as_parts(b, words, i16), total.type))
+    for first in (0, 1):
+        left, right = (_extended_part(b, word, first, 16, signed=True) for word in words)
+        total = b.wrapping(llvm.AddOp, total, b.wrapping(llvm.MulOp, left, right))
+    return total
+
+
+def _sum_of_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:
+    name = _pair_intrinsic(b, lanes_of(total.type))
+    if name is not None:
         return _sum_of_pairs(b, name, words, signs, total)
     return _sum_of_single_bytes(b, words, signs, total)
 
@@ -125,15 +147,17 @@ def _halves(b: LLVMBuilder, word: SSAValue, is_odd: bool, signed: bool) -> SSAVa
 
 def _sum_of_single_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:
     for number in range(PARTS[i8]):
-        left, right = (_byte(b, word, number, signed) for word, signed in zip(words, signs, strict=True))
+        left, right = (
+            _extended_part(b, word, number, 8, signed=signed) for word, signed in zip(words, signs, strict=True)
+        )
         total = b.wrapping(llvm.AddOp, total, b.wrapping(llvm.MulOp, left, right))
     return total
 
 
-def _byte(b: LLVMBuilder, word: SSAValue, number: int, signed: bool) -> SSAValue:
-    """A byte of each word, extended."""
-    high = b.make(llvm.ShlOp, (word, b.integer(_WORD - 8 * (number + 1), word.type)), word.type)
-    return b.make(llvm.AShrOp if signed else llvm.LShrOp, (high, b.integer(_WORD - 8, word.type)), word.type)
+def _extended_part(b: LLVMBuilder, word: SSAValue, number: int, bits: int, *, signed: bool) -> SSAValue:
+    """A number of so many bits of each word, extended."""
+    high = b.make(llvm.ShlOp, (word, b.integer(_WORD - bits * (number + 1), word.type)), word.type)
+    return b.make(llvm.AShrOp if signed else llvm.LShrOp, (high, b.integer(_WORD - bits, word.type)), word.type)
 
 
 def _low(b: LLVMBuilder, word: SSAValue) -> SSAValue:

@@ -1,9 +1,17 @@
 // RUN: RELAX_INVALID
 
-// CHECK: 'tir.dot' op expected two of i8 and ui8, or bf16 twice, got ui8 and bf16
+// CHECK: 'tir.dot' op expected two of i8 and ui8, or i16 or bf16 twice, got ui8 and bf16
 tir.prim_func @dot_c1(%a: i32) {
   %x = vector.broadcast %a : i32 to vector<4xi32>
   %s = tir.dot ui8 %x, bf16 %x, %x : vector<4xi32>
+}
+
+// -----
+
+// CHECK: 'tir.dot' op expected two of i8 and ui8, or i16 or bf16 twice, got i16 and bf16
+tir.prim_func @dot_c1_words(%a: i32) {
+  %x = vector.broadcast %a : i32 to vector<4xi32>
+  %s = tir.dot i16 %x, bf16 %x, %x : vector<4xi32>
 }
 
 // -----

@@ -30,12 +30,14 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
+WIDE = "x86-64-v4" if "avx512dq" in Target.host().extensions else "x86-64-v3"
+"""The widest vectors of x86 that code can be run with here."""
 MACHINES = (
     "host activation-bits=32",
-    "x86-64-v4 activation-bits=24",
+    f"{WIDE} activation-bits=24",
     "x86-64-v3 activation-bits=8",
     "host activation-bits=24",
-    "x86-64-v4 activation-bits=32",
+    f"{WIDE} activation-bits=32",
     "host activation-bits=8",
     "x86-64-v3 activation-bits=32",
     "host activation-bits=16",

@@ -125,7 +125,8 @@ def used(func: PrimFuncOp) -> set[type[Operation]]:
         ("sapphirerapids", {DotTilesOp, DotOp}),  # the latter for small M
         ("sapphirerapids features=-amx-int8", {DotOp}),
         ("alderlake cores=2", {DotOp}),
-        ("haswell", set[type[Operation]]()),
+        ("haswell", {DotOp}),  # of 16 bits
+        ("x86-64-v2", set[type[Operation]]()),
     ],
 )
 def test_machines_agree(machine: str, ops: set[type[Operation]]) -> None:

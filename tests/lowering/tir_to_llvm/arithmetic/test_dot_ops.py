@@ -33,6 +33,13 @@ def test_bytes_never_saturate(left: str, right: str, lanes: int, same_as_interpr
     same_as_interpreter(program(left, right, "i32", lanes), [*words, np.full(64, 2**31 - 1, np.int32)], {})
 
 
+@pytest.mark.parametrize("lanes", [16, 8, 2])
+def test_pairs_of_16_bits_wrap_around(lanes: int, same_as_interpreter: Check) -> None:
+    numbers = np.random.default_rng(0).choice(np.array([-(2**15), -1, 255, 2**15 - 1], np.int16), (2, 64, 2))
+    words = [np.ascontiguousarray(each).view(np.int32).reshape(64) for each in numbers]
+    same_as_interpreter(program("i16", "i16", "i32", lanes), [*words, np.full(64, 2**31 - 1, np.int32)], {})
+
+
 @pytest.mark.parametrize("lanes", [16, 2])
 def test_pairs_of_bf16(lanes: int, same_as_interpreter: Check) -> None:
     numbers = np.random.default_rng(0).integers(-9, 9, (2, 64, 2)).astype(ml_dtypes.bfloat16)
@@ -41,17 +48,19 @@ def test_pairs_of_bf16(lanes: int, same_as_interpreter: Check) -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "lanes", "instruction"),
+    ("machine", "dtypes", "lanes", "instruction"),
     [
-        ("sapphirerapids", 16, "vpdpbusd"),
-        ("alderlake", 8, "vpdpbusd"),
-        ("neoverse-v1", 4, "usdot"),
-        ("x86-64-v3", 8, "vpmaddwd"),
-        ("skylake-avx512", 16, "vpmaddwd"),
+        ("sapphirerapids", ("ui8", "i8"), 16, "vpdpbusd"),
+        ("alderlake", ("ui8", "i8"), 8, "vpdpbusd"),
+        ("neoverse-v1", ("ui8", "i8"), 4, "usdot"),
+        ("x86-64-v3", ("ui8", "i8"), 8, "vpmaddwd"),
+        ("skylake-avx512", ("ui8", "i8"), 16, "vpmaddwd"),
+        ("x86-64-v3", ("i16", "i16"), 8, "vpmaddwd"),
+        ("skylake-avx512", ("i16", "i16"), 16, "vpmaddwd"),
     ],
 )
-def test_machines_use_their_instruction(machine: str, lanes: int, instruction: str) -> None:
-    module, target = parse(program("ui8", "i8", "i32", lanes)), Target.parse(machine)
+def test_machines_use_their_instruction(machine: str, dtypes: tuple[str, str], lanes: int, instruction: str) -> None:
+    module, target = parse(program(*dtypes, "i32", lanes)), Target.parse(machine)
     run_tir_passes(module)
     lowered = lower_prim_funcs([find(module)], LoweringOptions.of(target))
     assert instruction in emit_assembly(lowered, target)

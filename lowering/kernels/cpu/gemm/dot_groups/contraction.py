@@ -1,10 +1,13 @@
 """Recognises contractions of bytes, or of `bf16`, for targets with dot-product instructions on them.
 
-A dot-product group is four bytes, or two `bf16`, that follow each other along K. An instruction multiplies the numbers
-of two groups and adds the products to an accumulator (`tir.dot`). Of bytes it takes one unsigned and one signed factor.
+A dot-product group is four bytes, or two `bf16`, or two bytes extended to 16 bits, that follow each other along K. An
+instruction multiplies the numbers of two groups and adds the products to an accumulator (`tir.dot`). Of bytes it takes
+one unsigned and one signed factor.
 Where both have the same signedness the rows change theirs: `a` becomes `a + 128` or `a - 128`, and the accumulators are
 initialised with the correction, for each column 128 times the sum of its elements. All of this is exact, since integers
-wrap around. `bf16` is accumulated in `f32`; subnormal factors and results count as zero.
+wrap around. Without such an instruction, two products of 16 bits are added by one (`vpmaddwd`), whose factors have any
+signs: rows are extended where they are packed, columns where they are loaded. `bf16` is accumulated in `f32`; subnormal
+factors and results count as zero.
 
 Columns may lie in panels, as `pack-weights` arranges them: `B[j floordiv w, r floordiv p, j mod w, r mod p]`, where `r`
 is a step of K, `p` numbers make a group, and a panel has `w` columns, those of a register tile.
@@ -16,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, Float32Type, IntegerType, bf16, f32, i8, i32
+from xdsl.dialects.builtin import AnyFloat, Float32Type, IntegerType, bf16, f32, i8, i16, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS, DOT_GROUP_SMALL_M
@@ -111,16 +114,18 @@ class DotGroupContraction:
     """The panels in which the columns lie already."""
     in_tiles: bool = False
     """Whether dot products are made in tile registers, which take factors of any signs."""
+    in_words: bool = False
+    """Whether bytes are extended to 16 bits."""
 
     @property
     def parts(self) -> int:
         """Numbers of a group."""
-        return PARTS[self.dtypes[0]]
+        return PARTS[self.factors[0]]
 
     @property
     def storage(self) -> AnyFloat | IntegerType:
         """The type of a number in a vector, which has no sign."""
-        return bf16 if self.is_float else i8
+        return bf16 if self.is_float else i16 if self.in_words else i8
 
     @property
     def total(self) -> AnyFloat | IntegerType:
@@ -135,11 +140,13 @@ class DotGroupContraction:
     @property
     def is_flipped(self) -> bool:
         """Whether the sign bit of the rows is flipped."""
-        return self.dtypes[0] == self.dtypes[1] and not self.is_float and not self.in_tiles
+        return self.dtypes[0] == self.dtypes[1] and not (self.is_float or self.in_tiles or self.in_words)
 
     @property
     def factors(self) -> tuple[Attribute, Attribute]:
         """The dtypes that are multiplied."""
+        if self.in_words:
+            return i16, i16
         left, right = self.dtypes
         return (ui8 if left == i8 else i8, right) if self.is_flipped else self.dtypes
 
@@ -166,14 +173,15 @@ def find_dot_group_contraction(contraction: Contraction, target: Target) -> DotG
     ):
         return None
     (rows, left), (columns, right) = narrow_rows, narrow_columns
-    if not has_dot_products(target, left) or PARTS[left] != PARTS[right]:
+    in_words = left != bf16 and not has_dot_products(target, left)
+    if PARTS[left] != PARTS[right] or not (has_word_products(target) if in_words else has_dot_products(target, left)):
         return None
     inner = [axis for axis in contraction.reduced if rows.stride(axis) == 1]
     reduced = (*(axis for axis in contraction.reduced if axis not in inner), *inner)
-    panels = find_dot_group_panels(contraction, reduced, target.lanes(32), PARTS[right])
+    panels = find_dot_group_panels(contraction, reduced, target.lanes(32), PARTS[i16 if in_words else right])
     m = product_of(contraction.stage.extents[axis] for axis in contraction.row).constant_value
     in_tiles = has_tile_registers(target, bf16 if left == bf16 else i8) and (m is None or m > DOT_GROUP_SMALL_M)
-    groups = DotGroupContraction(contraction, rows, columns, (left, right), reduced, panels, in_tiles)
+    groups = DotGroupContraction(contraction, rows, columns, (left, right), reduced, panels, in_tiles, in_words)
     return groups if _can_be_packed(groups) else None
 
 
@@ -181,6 +189,12 @@ def has_dot_products(target: Target, dtype: Attribute) -> bool:
     """Whether a machine adds up products of a dtype at once."""
     needed = FLOAT_EXTENSIONS if dtype == bf16 else BYTE_EXTENSIONS.get(target.lanes(32), ())
     return bool(target.extensions.intersection(needed))
+
+
+def has_word_products(target: Target) -> bool:
+    """Whether a machine adds up two products of 16 bits at once, in vectors of the width that it uses."""
+    is_whole = target.lanes(32) == 8 or (target.lanes(32) == 16 and "avx512dq" in target.extensions)
+    return target.arch.startswith("x86") and is_whole
 
 
 def has_tile_registers(target: Target, storage: Attribute) -> bool:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from xdsl.dialects.builtin import i32
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import VectorType, i8, i32
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.body import Explicit, Lanes
@@ -32,6 +33,7 @@ from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction
 from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import (
     GROUP_BYTES,
     DotGroupTile,
+    as_words,
     constant_number,
     lanes_of_line,
     view,
@@ -103,24 +105,34 @@ class DotGroupRows:
     def _copy(self, here: Coords, start: SSAValue, length: SSAValue) -> None:
         code, lanes = self.code, lanes_of_line(self.groups.storage)
 
-        def copy(r: SSAValue, on: SSAValue | None) -> None:
-            values = self._vector({**here, self.run: r}, on)
+        def copy(r: SSAValue, lanes: int, on: SSAValue | None = None) -> None:
+            values = self._vector({**here, self.run: r}, lanes, on)
             mask = None if on is None else code.leading(on, lanes)
             code.store(values, self.numbers, [code.add(start, r)], mask)
 
         whole = code.divide(length, lanes)
         with code.loop(whole, "v") as v:
-            copy(code.mul(v, lanes), None)
+            copy(code.mul(v, lanes), lanes)
         done = code.mul(whole, lanes)
-        with code.when(code.compare("slt", done, length)):
-            copy(done, code.sub(length, done))
+        if not self.groups.in_words:
+            with code.when(code.compare("slt", done, length)):
+                copy(done, lanes, code.sub(length, done))
+            return
+        # Machines without dot products of bytes have no masks for them either.
+        while lanes > 1:
+            lanes //= 2
+            with code.when(code.compare("sle", code.add(done, lanes), length)) as branch:
+                copy(done, lanes)
+            done = code.select(branch.condition, code.add(done, lanes), done)
 
-    def _vector(self, coords: Coords, on: SSAValue | None) -> SSAValue:
-        rows, lanes = self.groups.rows, lanes_of_line(self.groups.storage)
+    def _vector(self, coords: Coords, lanes: int, on: SSAValue | None) -> SSAValue:
+        rows = self.groups.rows
         at = self.gemm.at(rows.accesses, rows.pinned, coords)
         body = Explicit(self.gemm.kernel, self.groups.contraction.stage, at, Lanes(self.run[-1], lanes, on))
         body.run(rows.ops)
         values = body.widened(body.value(rows.value))
+        if self.groups.in_words:
+            return as_words(self.code, values, self.groups.dtypes[0], lanes)
         return with_flipped_sign(self.code, values, lanes) if self.groups.is_flipped else values
 
 
@@ -133,7 +145,11 @@ class DotGroupColumns:
         if groups.panels is not None:
             memory = gemm.kernel.flat[groups.panels.load.buffer]
             count = ceildiv(gemm.n, constant(self.tiles.nr))
-            self.buffer = view(self.code, memory, [count, self.depth, self.tiles.nr], i32)
+            shape = [count, self.depth, self.tiles.nr]
+            if groups.in_words:
+                self.buffer = view(self.code, memory, [*shape[:2], self.tiles.nr * groups.parts], i8)
+            else:
+                self.buffer = view(self.code, memory, shape, i32)
             return
         self.buffer = self.code.alloc([tasks * kept, self.depth, self.tiles.nr], i32, "packed_columns")
         size = tasks * kept * self.depth * (self.tiles.nr * groups.parts)
@@ -162,7 +178,13 @@ class DotGroupColumns:
 
     def vector(self, panel: SSAValue, r: SSAValue, number: int) -> SSAValue:
         """A vector of groups of a panel in memory, by step and number."""
-        return self.code.load(*self.memory(panel, number * self.tiles.lanes, r), self.tiles.lanes)
+        code, lanes = self.code, self.tiles.lanes
+        if not self.groups.in_words or self.groups.panels is None:
+            return code.load(*self.memory(panel, number * lanes, r), lanes)
+        count = lanes * self.groups.parts
+        values = code.load(self.buffer, [panel, r, code.index(number * count)], count)
+        words = as_words(code, values, self.groups.dtypes[1], count)
+        return code.value(vector.BitcastOp(words, VectorType(i32, [lanes])))
 
     def memory(self, panel: SSAValue, column: int, r: SSAValue) -> tuple[SSAValue, Sequence[SSAValue]]:
         """The buffer and the indices of a group of a panel."""
@@ -182,7 +204,8 @@ class DotGroupColumns:
         at = self.gemm.at(columns.accesses, columns.pinned, coords)
         body = Explicit(self.gemm.kernel, self.groups.contraction.stage, at, Lanes(axis, lanes, on))
         body.run(columns.ops)
-        return body.widened(body.value(columns.value))
+        values = body.widened(body.value(columns.value))
+        return as_words(self.code, values, self.groups.dtypes[1], lanes) if self.groups.in_words else values
 
     # Columns beside each other.
 

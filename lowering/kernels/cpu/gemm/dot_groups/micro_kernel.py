@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, i8, i32
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, VectorType, i8, i16, i32
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
@@ -15,6 +15,7 @@ from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction
 from lowering.kernels.cpu.gemm.problem import Gemm
 from tir_dialect.dims import DimLike
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.arithmetic import ConvertOp
 from tir_dialect.ops.regions import ViewOp
 from tir_dialect.ops.tile_registers import (
     COLUMNS,
@@ -66,6 +67,11 @@ def dot(code: Code, dtypes: tuple[Attribute, Attribute], a: SSAValue, b: SSAValu
 def with_flipped_sign(code: Code, values: SSAValue, lanes: int) -> SSAValue:
     """A vector of bytes with flipped sign bits: 128 more or less."""
     return code.value(arith.XOrIOp(values, splat(code, SIGN_BIT, i8, lanes)))
+
+
+def as_words(code: Code, values: SSAValue, dtype: Attribute, lanes: int) -> SSAValue:
+    """A vector of bytes of a dtype, extended to 16 bits."""
+    return code.value(ConvertOp("extsi" if dtype == i8 else "extui", values, VectorType(i16, [lanes])))
 
 
 def sign_groups(code: Code, lanes: int) -> SSAValue:
