@@ -363,7 +363,7 @@ def _of_folder(
     cache: bool,
 ) -> tuple[DecoderConfig, Tokenizer, Callable[[int], Executable]]:
     """The model of a folder of Hugging Face, and what compiles it for texts of so many tokens."""
-    from relax_dialect.frontend.huggingface.models import config_of
+    from relax_dialect.frontend.huggingface.families import config_of
 
     folder = huggingface.read_folder(path)
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from relax_dialect.builder import Expr, op
 from relax_dialect.builder.tensor_expressions import emit_te
-from relax_dialect.nn.config import PAGE, RopeScaling
-from relax_dialect.nn.layers import Linear, RMSNorm
+from relax_dialect.nn.config import PAGE, QKNorm, RopeScaling
+from relax_dialect.nn.layers import HeadLayerNorm, LayerNorm, Linear, RMSNorm
 from relax_dialect.nn.module import Module, Parameter, current_builder, known_shape
 from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence
 from tir_dialect import te
@@ -227,8 +227,9 @@ class Attention(Module):
         *,
         bias: bool = False,
         output_bias: bool = False,
-        norm_epsilon: float | None = None,
-        norm_whole: bool = False,
+        qk_norm: QKNorm = "none",
+        norm_epsilon: float = 1e-5,
+        clip: float | None = None,
         window: int | None = None,
         scale: float | None = None,
         softcap: float | None = None,
@@ -236,8 +237,8 @@ class Attention(Module):
     ):
         """Biases are those of queries, keys and values, and of the output.
 
-        `norm_epsilon` is that of a norm of queries and keys, if there is one: of each head, or of all of them together
-        (`norm_whole`). With a `window` a token sees so many positions, itself included. With a `softcap` scores are
+        `qk_norm` is the norm of queries and keys, if there is one. With `clip` they and values are at most so far from
+        0. With a `window` a token sees so many positions, itself included. With a `softcap` scores are
         `softcap * tanh(score / softcap)`. With `sinks` each head sees a score of its own besides, whose value is 0.
         """
         if heads % kv_heads:
@@ -245,13 +246,13 @@ class Attention(Module):
         self.q_proj = Linear(hidden, heads * features, bias=bias)
         self.k_proj, self.v_proj = (Linear(hidden, kv_heads * features, bias=bias) for _ in range(2))
         self.o_proj = Linear(heads * features, hidden, bias=output_bias)
-        if norm_epsilon is not None:
-            sizes = (heads * features, kv_heads * features) if norm_whole else (features, features)
-            self.q_norm, self.k_norm = (RMSNorm(size, norm_epsilon) for size in sizes)
+        if qk_norm != "none":
+            self.q_norm, self.k_norm = (_qk_norm(qk_norm, count, features, norm_epsilon) for count in (heads, kv_heads))
         if sinks:
             self.sinks = Parameter((heads,))
         self._has_sinks = sinks
-        self._has_norm, self._norm_whole = norm_epsilon is not None, norm_whole
+        self._qk_norm: QKNorm = qk_norm
+        self._clip = clip
         self._sizes = heads, kv_heads, features
         self._rope = rope
         self._scoring = Scoring(features**-0.5 if scale is None else scale, window, softcap)
@@ -261,11 +262,13 @@ class Attention(Module):
         heads, kv_heads, features = self._sizes
         count = known_shape(x)[0]
         q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
-        if self._has_norm and self._norm_whole:
+        if self._qk_norm == "all":
             q, k = self.q_norm(q), self.k_norm(k)
+        if self._clip is not None:
+            q, k, v = (op.clip(each, -self._clip, self._clip) for each in (q, k, v))
         q = op.reshape(q, (count, heads, features))
         k, v = (op.reshape(each, (count, kv_heads, features)) for each in (k, v))
-        if self._has_norm and not self._norm_whole:
+        if self._qk_norm not in ("none", "all"):
             q, k = self.q_norm(q), self.k_norm(k)
         if self._rope is not None:
             q, k = self._rope(q, *angles), self._rope(k, *angles)
@@ -274,3 +277,14 @@ class Attention(Module):
         sinks = op.reshape(self.sinks.value(), (kv_heads, heads // kv_heads)) if self._has_sinks else None
         seen = attended(grouped, filled, self._scoring, sinks)
         return self.o_proj(op.reshape(seen, (count, heads * features)))
+
+
+def _qk_norm(kind: QKNorm, heads: int, features: int, epsilon: float) -> RMSNorm | LayerNorm | HeadLayerNorm:
+    """The norm of queries or of keys."""
+    match kind:
+        case "head layer norm":
+            return LayerNorm(features, epsilon)
+        case "layer norm of each head":
+            return HeadLayerNorm(heads, features, epsilon)
+        case _:
+            return RMSNorm(heads * features if kind == "all" else features, epsilon)

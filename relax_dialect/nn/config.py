@@ -15,7 +15,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Norms = Literal["before", "after", "both", "parallel"]
+Norms = Literal["before", "after", "both", "parallel", "parallel apart"]
+QKNorm = Literal["none", "head", "all", "head layer norm", "layer norm of each head"]
 
 PAGE = 32
 """Positions in a page."""
@@ -108,7 +109,12 @@ class YarnScaling:
     @property
     def magnitude(self) -> float:
         """What rotated features are multiplied by."""
-        return 0.1 * math.log(self.factor) + 1 if self.attention_factor is None else self.attention_factor
+        return yarn_magnitude(self.factor) if self.attention_factor is None else self.attention_factor
+
+
+def yarn_magnitude(factor: float, mscale: float = 1.0) -> float:
+    """What YaRN multiplies rotated features by, of positions that are divided by a factor."""
+    return 0.1 * mscale * math.log(factor) + 1 if factor > 1 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,12 +196,15 @@ class DecoderConfig:
 
     norms: Norms = "before"
     """Where attention and feed-forward are normalised: before them, after them, on both sides, or before both of them
-    at once, whose results are added (`parallel`)."""
+    at once, whose results are added (`parallel`), or by a norm for each of them (`parallel apart`)."""
     layer_norm: bool = False
     """Whether norms subtract the mean and have biases."""
     rms_norm_eps: float = 1e-5
-    qk_norm: Literal["none", "head", "all"] = "none"
-    """Whether each head of queries and keys is normalised, or all heads together."""
+    qk_norm: QKNorm = "none"
+    """Whether each head of queries and keys is normalised, or all heads together, by root mean squares; or each head by
+    a norm that subtracts the mean: all by the same one, with a bias, or each by its own weights, without."""
+    clip_qkv: float | None = None
+    """The limit of queries, keys and values, if they are clipped."""
 
     rope_theta: float | None = 10000.0
     """The base of rotary embeddings; positions are learned (`embed_positions`) without one."""

@@ -66,16 +66,17 @@ class DecoderLayer(Module):
             rope,
             bias=config.attention_bias,
             output_bias=config.output_bias,
-            norm_epsilon=None if config.qk_norm == "none" else config.rms_norm_eps,
-            norm_whole=config.qk_norm == "all",
+            qk_norm=config.qk_norm,
+            norm_epsilon=config.rms_norm_eps,
+            clip=config.clip_qkv,
             window=config.window(number),
             scale=config.attention_scale,
             softcap=config.attn_logit_softcapping,
             sinks=config.attention_sinks,
         )
-        if config.norms != "parallel":
+        if config.norms not in ("parallel", "parallel apart"):
             self.post_attention_layernorm = _norm(config)
-        if config.norms == "both":
+        if config.norms in ("both", "parallel apart"):
             self.pre_feedforward_layernorm = _norm(config)
         if config.norms in ("after", "both"):
             self.post_feedforward_layernorm = _norm(config)
@@ -110,6 +111,9 @@ class DecoderLayer(Module):
             case "parallel":
                 y = self.input_layernorm(x)
                 return self._added(self._added(x, attend(y)), self.mlp(y))
+            case "parallel apart":
+                y = self.mlp(self.pre_feedforward_layernorm(x))
+                return self._added(self._added(x, attend(self.input_layernorm(x))), y)
 
     def _added(self, x: Expr, y: Expr) -> Expr:
         return x + _scaled(y, self._residual_scale)

@@ -76,6 +76,19 @@ class LayerNorm(Module):
         return op.nn.layer_norm(x, self.weight.value(), bias, axes=[-1], epsilon=self._epsilon)
 
 
+class HeadLayerNorm(Module):
+    """The layer norm of each head, with weights of its own and no bias; of `(tokens, heads, features)`."""
+
+    def __init__(self, heads: int, features: int, epsilon: float = 1e-5):
+        self.weight = Parameter((heads, features))
+        self._features, self._epsilon = features, epsilon
+
+    def forward(self, x: Expr) -> Expr:
+        """The last axis normalised."""
+        one, zero = op.ones((self._features,), "f32"), op.zeros((self._features,), "f32")
+        return op.nn.layer_norm(x, one, zero, axes=[-1], epsilon=self._epsilon) * self.weight.value()
+
+
 class MLP(Module):
     """`down(activation(up(x)))`."""
 

@@ -30,7 +30,8 @@ from lowering.generation.tokenizer import Tokenizer, tokenizer_of, tokenizer_of_
 from relax_dialect.frontend.gguf import GGUFFile, GGUFImportError, read_file
 from relax_dialect.frontend.gguf.models import model_of as model_of_file
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
-from relax_dialect.frontend.huggingface.models import config_of, model_of
+from relax_dialect.frontend.huggingface.families import config_of
+from relax_dialect.frontend.huggingface.models import model_of
 from relax_dialect.nn import Decoder, DecoderProgram
 from tests.fuzz.isolation import outcome
 from tests.support import decoders

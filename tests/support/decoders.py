@@ -201,7 +201,8 @@ class _Reference:
         self.config, self.weights = config, weights
 
     def norm(self, x: np.ndarray, name: str) -> np.ndarray:
-        centred = x - x.mean(-1, keepdims=True) if self.config.layer_norm and "self_attn" not in name else x
+        is_layer_norm = "layer norm" in self.config.qk_norm if "self_attn" in name else self.config.layer_norm
+        centred = x - x.mean(-1, keepdims=True) if is_layer_norm else x
         scaled = centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + self.config.rms_norm_eps)
         return scaled * self.weights[f"{name}.weight"] + self.weights.get(f"{name}.bias", 0)
 
@@ -238,8 +239,10 @@ class _Reference:
         q, k, v = (self.linear(x, f"{name}.{part}_proj") for part in "qkv")
         if config.qk_norm == "all":
             q, k = self.norm(q, f"{name}.q_norm"), self.norm(k, f"{name}.k_norm")
+        if config.clip_qkv is not None:
+            q, k, v = (np.clip(each, -config.clip_qkv, config.clip_qkv) for each in (q, k, v))
         q, k, v = (each.reshape(count, -1, config.head_dim) for each in (q, k, v))
-        if config.qk_norm == "head":
+        if config.qk_norm not in ("none", "all"):
             q, k = self.norm(q, f"{name}.q_norm"), self.norm(k, f"{name}.k_norm")
         q, k = self.rotate(q, layer), self.rotate(k, layer)
         k, v = (each.repeat(q.shape[1] // k.shape[1], axis=1) for each in (k, v))
@@ -314,6 +317,9 @@ class _Reference:
         match self.config.norms:
             case "parallel":
                 return x + scale * attended + scale * self.feed_forward(before, layer)
+            case "parallel apart":
+                y = self.norm(x, f"{name}.pre_feedforward_layernorm")
+                return x + scale * attended + scale * self.feed_forward(y, layer)
             case "before":
                 x = x + scale * attended
                 return x + scale * self.feed_forward(self.norm(x, f"{name}.post_attention_layernorm"), layer)

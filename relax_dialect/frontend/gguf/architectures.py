@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relax_dialect.frontend.gguf.file import GGUFFile, GGUFImportError
+from relax_dialect.frontend.gguf.options import Options
 from relax_dialect.nn.config import (
     DecoderConfig,
     DivisorScaling,
-    ExpertsConfig,
     LinearScaling,
     LongRopeScaling,
     RopeScaling,
     YarnScaling,
+    yarn_magnitude,
 )
 
 if TYPE_CHECKING:
@@ -30,126 +31,134 @@ _LOCAL_THETA = 10000.0
 """The base of rotary embeddings in the layers of Gemma 3 that see a window."""
 
 
-def _llama(reader: _Sizes) -> dict[str, Any]:
+def _llama(options: Options) -> dict[str, Any]:
     # The converter of Llama's checkpoints puts features that are rotated together side by side.
-    return {"interleaved_rope": True, "experts": reader.experts()}
+    windows = options.windows(lambda layer: True)
+    return {"interleaved_rope": True, "windows": windows, "experts": options.experts()}
 
 
-def _qwen2(reader: _Sizes) -> dict[str, Any]:
-    return {"attention_bias": True}
+def _qwen2(options: Options) -> dict[str, Any]:
+    return {}
 
 
-def _qwen3(reader: _Sizes) -> dict[str, Any]:
+def _qwen3(options: Options) -> dict[str, Any]:
     return {"qk_norm": "head"}
 
 
-def _qwen2moe(reader: _Sizes) -> dict[str, Any]:
-    shared = reader.size("expert_shared_feed_forward_length", reader.inner)
-    return {"attention_bias": True, "experts": reader.experts(norm=False, shared=shared, has_gate=True)}
+def _qwen2moe(options: Options) -> dict[str, Any]:
+    shared = options.size("expert_shared_feed_forward_length", options.rows(".ffn_up_shexp.weight") or 0, least=0)
+    return {"experts": options.experts(norm=False, shared=shared, has_gate=True)}
 
 
-def _qwen3moe(reader: _Sizes) -> dict[str, Any]:
-    return {"qk_norm": "head", "experts": reader.experts()}
+def _qwen3moe(options: Options) -> dict[str, Any]:
+    return {"qk_norm": "head", "experts": options.experts()}
 
 
-def _olmoe(reader: _Sizes) -> dict[str, Any]:
-    return {"qk_norm": "all", "experts": reader.experts(norm=False)}
+def _olmoe(options: Options) -> dict[str, Any]:
+    return {"qk_norm": "all", "experts": options.experts(norm=False)}
 
 
-def _gpt_oss(reader: _Sizes) -> dict[str, Any]:
-    window = reader.window()
-    experts = reader.experts()
+def _gpt_oss(options: Options) -> dict[str, Any]:
+    experts = options.experts()
     return {
-        "attention_bias": True,
-        "output_bias": True,
         "attention_sinks": True,
-        "windows": tuple(window if layer % 2 == 0 else None for layer in range(reader.layers)),
+        "windows": options.windows(lambda layer: layer % 2 == 0),
         "experts": None if experts is None else replace(experts, bias=True, swiglu_limit=7.0),
     }
 
 
-def _smollm3(reader: _Sizes) -> dict[str, Any]:
-    return {"interleaved_rope": True, "unrotated_layers": frozenset(range(3, reader.layers, 4))}
+def _smollm3(options: Options) -> dict[str, Any]:
+    return {"interleaved_rope": True, "unrotated_layers": frozenset(range(3, options.layers, 4))}
 
 
-def _granite(reader: _Sizes) -> dict[str, Any]:
+def _granite(options: Options) -> dict[str, Any]:
+    # Of this architecture only, it says whether there are rotary embeddings.
+    rotates = options.flag("rope.scaling.finetuned", True)
     return {
         "interleaved_rope": True,
-        "embedding_scale": reader.number("embedding_scale", 1.0),
-        "residual_scale": reader.number("residual_scale", 1.0),
-        "attention_scale": reader.optional("attention.scale"),
-        "logit_scale": 1 / reader.number("logit_scale", 1.0),
+        "unrotated_layers": frozenset[int]() if rotates else frozenset(range(options.layers)),
+        "logit_scale": 1 / options.number("logit_scale", 1.0),
     }
 
 
-def _granitemoe(reader: _Sizes) -> dict[str, Any]:
-    shared = reader.file.integer(f"{reader.name}.expert_shared_feed_forward_length", 0)
-    return {**_granite(reader), "experts": reader.experts(shared=shared)}
+def _granitemoe(options: Options) -> dict[str, Any]:
+    shared = options.size("expert_shared_feed_forward_length", 0, least=0)
+    return {**_granite(options), "experts": options.experts(shared=shared)}
 
 
-def _olmo2(reader: _Sizes) -> dict[str, Any]:
-    return {"norms": "after", "qk_norm": "all"}
+def _olmo2(options: Options) -> dict[str, Any]:
+    # OLMo 3 has windows, and rotary embeddings that are not scaled there.
+    windows = options.windows(lambda layer: layer % 4 < 3)
+    local = options.number("rope.freq_base_swa", options.number("rope.freq_base", 10000.0)) if windows else None
+    return {"norms": "after", "qk_norm": "all", "windows": windows, "local_rope_theta": local}
 
 
-def _phi3(reader: _Sizes) -> dict[str, Any]:
-    return {"windows": (reader.window(),) * reader.layers}
+def _phi3(options: Options) -> dict[str, Any]:
+    return {"windows": options.windows(lambda layer: True)}
 
 
-def _gemma(reader: _Sizes) -> dict[str, Any]:
-    return {"hidden_act": "gelu_pytorch_tanh", "embedding_scale": math.sqrt(reader.hidden)}
+def _gemma(options: Options) -> dict[str, Any]:
+    scale = options.optional("embedding_scale") or math.sqrt(options.hidden)
+    return {"hidden_act": "gelu_pytorch_tanh", "embedding_scale": scale}
 
 
-def _gemma2(reader: _Sizes) -> dict[str, Any]:
-    window = reader.window()
+def _gemma2(options: Options) -> dict[str, Any]:
     return {
-        **_gemma(reader),
+        **_gemma(options),
         "norms": "both",
-        "windows": tuple(window if layer % 2 == 0 else None for layer in range(reader.layers)),
-        "attn_logit_softcapping": reader.optional("attn_logit_softcapping"),
-        "final_logit_softcapping": reader.optional("final_logit_softcapping"),
+        "windows": options.windows(lambda layer: layer % 2 == 0, 4096),
+        # The first files do not say these.
+        "attn_logit_softcapping": options.optional("attn_logit_softcapping", 50.0),
+        "final_logit_softcapping": options.optional("final_logit_softcapping", 30.0),
+        **_scale_of_27b(options, 46),
     }
 
 
-def _gemma3(reader: _Sizes) -> dict[str, Any]:
-    window = reader.window()
+def _gemma3(options: Options) -> dict[str, Any]:
+    windows = options.windows(lambda layer: layer % 6 < 5)
+    local = options.number("rope.freq_base_swa", _LOCAL_THETA) if windows else None
     return {
-        **_gemma(reader),
+        **_gemma(options),
         "norms": "both",
         "qk_norm": "head",
-        "windows": tuple(window if layer % 6 < 5 else None for layer in range(reader.layers)),
-        "local_rope_theta": _LOCAL_THETA,
+        "windows": windows,
+        "local_rope_theta": local,
+        **_scale_of_27b(options, 62),
     }
 
 
-def _stablelm(reader: _Sizes) -> dict[str, Any]:
-    parallel = reader.file.metadata.get(f"{reader.name}.use_parallel_residual") is True
-    bias = "blk.0.attn_q.bias" in reader.file.tensors
-    return {"layer_norm": True, "norms": "parallel" if parallel else "before", "attention_bias": bias}
+def _scale_of_27b(options: Options, layers: int) -> dict[str, Any]:
+    """The largest Gemmas scale scores as if heads had as many features as there are between layers for each, which the
+    metadata do not say; they are known by the number of their layers.
+    """
+    if options.layers != layers or options.optional("attention.scale") is not None:
+        return {}
+    return {"attention_scale": (options.hidden // options.size("attention.head_count", most=1 << 12)) ** -0.5}
 
 
-_ALL_BIASES = {"attention_bias": True, "output_bias": True, "mlp_bias": True}
-
-
-def _gpt2(reader: _Sizes) -> dict[str, Any]:
-    return {"layer_norm": True, "rope_theta": None, "hidden_act": "gelu_new", "gated_mlp": False, **_ALL_BIASES}
-
-
-def _phi2(reader: _Sizes) -> dict[str, Any]:
+def _stablelm(options: Options) -> dict[str, Any]:
+    # Files say `use_parallel_residual` where the checkpoint does not, so that it counts what tensors there are.
     return {
         "layer_norm": True,
-        "norms": "parallel",
-        "hidden_act": "gelu_new",
-        "gated_mlp": False,
-        "head_bias": True,
-        **_ALL_BIASES,
+        "norms": "before" if options.has(".ffn_norm.weight") else "parallel",
+        "qk_norm": "layer norm of each head" if options.has(".attn_q_norm.weight") else "none",
     }
 
 
-def _falcon(reader: _Sizes) -> dict[str, Any]:
-    return {"layer_norm": True, "norms": "parallel", "hidden_act": "gelu", "gated_mlp": False}
+def _gpt2(options: Options) -> dict[str, Any]:
+    return {"layer_norm": True, "rope_theta": None, "hidden_act": "gelu_new", "gated_mlp": False}
 
 
-ARCHITECTURES: Mapping[str, Callable[[_Sizes], dict[str, Any]]] = {
+def _phi2(options: Options) -> dict[str, Any]:
+    return {"layer_norm": True, "norms": "parallel", "hidden_act": "gelu_new", "gated_mlp": False}
+
+
+def _falcon(options: Options) -> dict[str, Any]:
+    norms = "parallel apart" if options.has(".attn_norm_2.weight") else "parallel"
+    return {"layer_norm": True, "norms": norms, "hidden_act": "gelu", "gated_mlp": False}
+
+
+ARCHITECTURES: Mapping[str, Callable[[Options], dict[str, Any]]] = {
     "llama": _llama,
     "qwen2": _qwen2,
     "qwen2moe": _qwen2moe,
@@ -173,127 +182,105 @@ ARCHITECTURES: Mapping[str, Callable[[_Sizes], dict[str, Any]]] = {
 """What a family of models differs in, as fields of `DecoderConfig`, by the names in `general.architecture`."""
 
 
-class _Sizes:
-    """The metadata of the model in a file, by keys after the name of its architecture."""
-
-    def __init__(self, file: GGUFFile):
-        self.file, self.name = file, file.text("general.architecture")
-        if self.name not in ARCHITECTURES:
-            raise GGUFImportError(
-                f"{file.path}: the architecture {self.name!r} is not supported; known are {', '.join(ARCHITECTURES)}"
-            )
-
-    def size(self, key: str, otherwise: int | None = None, most: int = 1 << 24) -> int:
-        """A positive integer."""
-        return self.file.integer(f"{self.name}.{key}", otherwise, 1, most)
-
-    def number(self, key: str, otherwise: float | None = None) -> float:
-        """A positive number."""
-        value = self.file.number(f"{self.name}.{key}", otherwise)
-        if value <= 0:
-            raise GGUFImportError(
-                f"{self.file.path}: the metadata {self.name}.{key} expected a positive number, got {value}"
-            )
-        return value
-
-    def optional(self, key: str) -> float | None:
-        """A number, if it is there and not zero."""
-        return self.file.number(f"{self.name}.{key}", 0.0) or None
-
-    @property
-    def hidden(self) -> int:
-        """The features between layers."""
-        return self.size("embedding_length")
-
-    @property
-    def layers(self) -> int:
-        """The number of layers."""
-        return self.size("block_count", most=1 << 10)
-
-    @property
-    def inner(self) -> int:
-        """The inner features of feed-forward layers."""
-        return self.size("feed_forward_length")
-
-    def experts(self, *, norm: bool = True, shared: int = 0, has_gate: bool = False) -> ExpertsConfig | None:
-        """What feed-forward layers are, if they are experts.
-
-        `norm` says whether the probabilities of the chosen ones are scaled, unless the file does. `shared` are the
-        inner features of an expert that all tokens have, which may have a gate.
-        """
-        count = self.file.integer(f"{self.name}.expert_count", 0, 0, 1 << 12)
-        if not count:
-            return None
-        said = self.file.metadata.get(f"{self.name}.expert_weights_norm")
-        return ExpertsConfig(
-            count,
-            self.file.integer(f"{self.name}.expert_used_count", None, 1, count),
-            self.size("expert_feed_forward_length", self.inner),
-            said if isinstance(said, bool) else norm,
-            shared,
-            has_gate,
-        )
-
-    def window(self) -> int | None:
-        """How many positions a layer with a window sees; `None` if that is all."""
-        window = self.file.integer(f"{self.name}.attention.sliding_window", 0)
-        return window if 0 < window < self.size("context_length") else None
-
-
 def config_of(file: GGUFFile) -> DecoderConfig:
-    """The sizes of the model in a file; `GGUFImportError` if it is of an architecture that is not known."""
-    sizes = _Sizes(file)
-    heads, hidden = sizes.size("attention.head_count", most=1 << 12), sizes.hidden
-    features = sizes.size("attention.key_length", hidden // heads)
-    if sizes.size("attention.value_length", features) != features:
-        raise GGUFImportError(f"{file.path}: heads of values have to be as long as heads of keys")
-    kv_heads = sizes.size("attention.head_count_kv", heads, heads)
-    rotated = sizes.size("rope.dimension_count", features)
+    """The sizes of the model in a file; `GGUFImportError` if it is of an architecture that is not known, or has options
+    that are not.
+    """
+    options = Options(file)
+    if options.name not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise options.error(f"the architecture {options.name!r} is not supported; known are {known}")
+    if (kind := file.text("general.type", "model")) != "model":
+        raise options.error(f"expected a model, got a file of the general.type {kind!r}")
+    if (parts := file.integer("split.count", 1)) > 1:
+        raise options.error(f"the model is in {parts} files (split.count); merge them into one, as with gguf-split")
+    heads, hidden = options.size("attention.head_count", most=1 << 12), options.hidden
+    features = options.size("attention.key_length", hidden // heads)
+    if (of_values := options.size("attention.value_length", features)) != features:
+        raise options.error(
+            f"heads of values (attention.value_length = {of_values}) have to be as long as heads of keys ({features})"
+        )
+    kv_heads = options.size("attention.head_count_kv", heads, heads)
+    rotated = options.size("rope.dimension_count", features)
     if heads % kv_heads or rotated % 2 or rotated > features:
-        raise GGUFImportError(
-            f"{file.path}: {heads} heads of {features} features, {rotated} of them rotated, cannot share {kv_heads} "
-            "heads of keys"
+        raise options.error(
+            f"{heads} heads of {features} features, {rotated} of them rotated, cannot share {kv_heads} heads of keys"
         )
     table = file.tensors.get("token_embd.weight")
     if table is None or len(table.shape) != 2:
-        raise GGUFImportError(f"{file.path}: expected the tensor token_embd.weight of rank 2")
+        raise options.error("expected the tensor token_embd.weight of rank 2")
+    is_tied = not options.has("output.weight")
     shared: dict[str, Any] = {
         "hidden_size": hidden,
-        "num_hidden_layers": sizes.layers,
+        "num_hidden_layers": options.layers,
         "num_attention_heads": heads,
         "num_key_value_heads": kv_heads,
         "head_dim": features,
-        "intermediate_size": sizes.inner,
         "vocab_size": table.shape[0],
-        "max_position_embeddings": sizes.size("context_length"),
-        "rope_theta": sizes.number("rope.freq_base", 10000.0),
-        "rope_scaling": _scaling(sizes, rotated),
+        "max_position_embeddings": options.size("context_length"),
+        "rope_theta": options.number("rope.freq_base", 10000.0),
+        "rope_scaling": _scaling(options, rotated),
         "rotary_features": None if rotated == features else rotated,
-        "tie_word_embeddings": "output.weight" not in file.tensors,
+        "tie_word_embeddings": is_tied,
+        "attention_bias": options.has(".attn_qkv.bias") or options.has(".attn_q.bias"),
+        "output_bias": options.has(".attn_output.bias"),
+        "mlp_bias": options.has(".ffn_down.bias"),
+        "head_bias": options.has("output.bias") and not is_tied,
+        "embedding_scale": options.optional("embedding_scale") or 1.0,
+        "residual_scale": options.optional("residual_scale") or 1.0,
+        "attention_scale": options.optional("attention.scale"),
+        "clip_qkv": options.optional("attention.clamp_kqv"),
+        "attn_logit_softcapping": options.optional("attn_logit_softcapping"),
+        "final_logit_softcapping": options.optional("final_logit_softcapping"),
     }
-    config = DecoderConfig(**{**shared, **ARCHITECTURES[sizes.name](sizes)})
+    fields = {**shared, **ARCHITECTURES[options.name](options)}
+    if "intermediate_size" not in fields:
+        experts = fields.get("experts")
+        fields["intermediate_size"] = options.inner() if experts is None else experts.moe_intermediate_size
+    config = DecoderConfig(**fields)
     epsilon = "attention.layer_norm_epsilon" if config.layer_norm else "attention.layer_norm_rms_epsilon"
-    return replace(config, rms_norm_eps=sizes.number(epsilon, 1e-5))
+    options.check()
+    return replace(config, rms_norm_eps=options.number(epsilon, 1e-5))
 
 
-def _scaling(sizes: _Sizes, rotated: int) -> RopeScaling | None:
+def _scaling(options: Options, rotated: int) -> RopeScaling | None:
     """How rotary embeddings are scaled; `GGUFImportError` for a way that is not known."""
-    file, kind = sizes.file, sizes.file.text(f"{sizes.name}.rope.scaling.type", "none")
-    if "rope_freqs.weight" in file.tensors:
-        return DivisorScaling(_divisors(file, "rope_freqs", rotated))
-    if "rope_factors_long.weight" in file.tensors:
+    file, key = options.file, f"{options.name}.rope.scaling.type"
+    if options.has("rope_factors_long.weight"):
         short, long = (_divisors(file, f"rope_factors_{kind}", rotated) for kind in ("short", "long"))
-        original, most = sizes.size("rope.scaling.original_context_length"), sizes.size("context_length")
+        original, most = options.size("rope.scaling.original_context_length"), options.size("context_length")
         usual = LongRopeScaling.usual_magnitude(most, original)
-        return LongRopeScaling(short, long, original, sizes.number("rope.scaling.attn_factor", usual))
-    if kind == "linear":
-        return LinearScaling(sizes.number("rope.scaling.factor"))
+        return LongRopeScaling(short, long, original, options.number("rope.scaling.attn_factor", usual))
+    kind = file.text(key, "linear")
+    if kind not in ("none", "linear", "yarn"):
+        raise options.error(f"rotary embeddings scaled by {kind!r} are not supported")
+    # Old files have another key, and say no type. Zero is no factor.
+    factor = options.optional("rope.scaling.factor") or options.optional("rope.scale_linear") or 1.0
+    factor = 1.0 if kind == "none" else factor
+    if factor <= 0:
+        raise options.error(f"the metadata {options.name}.rope.scaling.factor expected a positive number, got {factor}")
+    if options.has("rope_freqs.weight"):
+        if kind == "yarn":
+            raise options.error(f"rotary embeddings scaled by rope_freqs.weight and {key} = 'yarn' are not supported")
+        return DivisorScaling(_divisors(file, "rope_freqs", rotated) * np.float32(factor))
     if kind == "yarn":
-        original = sizes.size("rope.scaling.original_context_length")
-        return YarnScaling(sizes.number("rope.scaling.factor"), original, truncate=sizes.name != "gpt-oss")
-    if kind != "none":
-        raise GGUFImportError(f"{file.path}: rotary embeddings scaled by {kind!r} are not supported")
-    return None
+        return _yarn(options, factor)
+    return None if factor == 1 else LinearScaling(factor)
+
+
+def _yarn(options: Options, factor: float) -> YarnScaling:
+    original = options.size("rope.scaling.original_context_length", options.size("context_length"))
+    magnitude = yarn_magnitude(factor) * options.number("rope.scaling.attn_factor", 1.0)
+    if (of_all := options.optional("rope.scaling.yarn_log_multiplier")) is not None:
+        magnitude /= yarn_magnitude(factor, of_all)
+    return YarnScaling(
+        factor,
+        original,
+        options.number("rope.scaling.yarn_beta_fast", 32.0),
+        options.number("rope.scaling.yarn_beta_slow", 1.0),
+        magnitude,
+        truncate=options.name != "gpt-oss",
+    )
 
 
 def _divisors(file: GGUFFile, name: str, rotated: int) -> NDArray[Any]:

@@ -44,6 +44,8 @@ _LAYER_NAMES: Mapping[str, str] = {
 }
 """The parameters of `relax_dialect.nn.Decoder` by the names of tensors, of a layer or of none."""
 
+_NORMS_APART: Mapping[str, str] = {"attn_norm": "pre_feedforward_layernorm", "attn_norm_2": "input_layernorm"}
+"""Of a layer whose attention has a norm of its own."""
 
 _OF_ROPE = re.compile(r"rope_(freqs|factors_short|factors_long)\.weight")
 """Tensors that the configuration has."""
@@ -89,7 +91,9 @@ def _name(key: str, config: DecoderConfig, fused: bool) -> str | None:
     layer = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", key)
     if layer is not None:
         name = _LAYER_NAMES.get(layer[2])
-        if layer[2] == "ffn_norm":
+        if config.norms == "parallel apart" and layer[2] in _NORMS_APART:
+            name = _NORMS_APART[layer[2]]
+        elif layer[2] == "ffn_norm":
             name = "pre_feedforward_layernorm" if config.norms == "both" else "post_attention_layernorm"
         elif layer[2] == "ffn_up" and fused:
             name = "mlp.gate_up_proj"

@@ -21,7 +21,8 @@ from lowering.generation.sampling import Draft, PromptLookup, Sampling
 from lowering.generation.tokenizer import SPLITS, tokenizer_of, tokenizer_of_folder
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
-from relax_dialect.frontend.huggingface.models import config_of, model_of
+from relax_dialect.frontend.huggingface.families import config_of
+from relax_dialect.frontend.huggingface.models import model_of
 from relax_dialect.nn import Decoder
 from tests.support import decoders
 from tests.support.decoders import VOCABULARY

@@ -65,7 +65,7 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
         "local_rope_theta": 10.0,
         "rope_scaling": LinearScaling(8.0),
     },
-    "olmo 2": {"norms": "after", "qk_norm": "all"},
+    "olmo 2": {"norms": "after", "qk_norm": "all", "clip_qkv": 0.75},
     "smollm 3": {"unrotated_layers": frozenset({1}), "interleaved_rope": True},
     "granite": {"embedding_scale": 3.0, "residual_scale": 0.5, "attention_scale": 0.2, "logit_scale": 0.25},
     "qwen 2 with YaRN": {"attention_bias": True, "rope_scaling": YarnScaling(4.0, 16)},
@@ -102,7 +102,9 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
         "mlp_bias": True,
         "head_bias": True,
         "rotary_features": 6,
+        "qk_norm": "head layer norm",
     },
+    "falcon 40b": {"layer_norm": True, "norms": "parallel apart", "qk_norm": "layer norm of each head"},
     "falcon": {
         "layer_norm": True,
         "norms": "parallel",

@@ -52,6 +52,7 @@ LONG_ROPE = {
     "short_factor": [1.0, 1.25, 1.5, 2.0, 2.0, 2.5, 3.0, 3.5],
     "long_factor": [1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 16.0, 16.0],
 }
+FALCON = {"alibi": False, "bias": False}
 EXPERTS = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 48}
 CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "llama": ("Llama", {"attention_bias": True, "mlp_bias": True}),
@@ -64,6 +65,8 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "mistral": ("Mistral", {"sliding_window": 5}),
     "mixtral": ("Mixtral", {"num_local_experts": 5, "num_experts_per_tok": 2}),
     "qwen2": ("Qwen2", {"rope_parameters": YARN}),
+    "qwen2, magnitudes": ("Qwen2", {"rope_parameters": {**YARN, "mscale": 0.7, "mscale_all_dim": 1.3}}),
+    "qwen2, dynamic": ("Qwen2", {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1000.0, "factor": 4.0}}),
     "qwen2, windows": ("Qwen2", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 2}),
     "qwen2_moe": ("Qwen2Moe", {**EXPERTS, "shared_expert_intermediate_size": 32, "decoder_sparse_step": 2}),
     "qwen3": ("Qwen3", {"head_dim": 16}),
@@ -99,6 +102,7 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
     "olmo2": ("Olmo2", {}),
     "olmoe": ("Olmoe", EXPERTS),
+    "olmoe, clipped": ("Olmoe", {**EXPERTS, "clip_qkv": 0.5}),
     "phi3": ("Phi3", {"sliding_window": 6}),
     "phi3, longrope": ("Phi3", {"rope_parameters": LONG_ROPE, "original_max_position_embeddings": 32}),
     "phi3, longrope, long": ("Phi3", {"rope_parameters": LONG_ROPE, "original_max_position_embeddings": 8}),
@@ -108,10 +112,19 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "gemma3_text": ("Gemma3", {"head_dim": 16, "sliding_window": 4, "query_pre_attn_scalar": 20}),
     "stablelm": ("StableLm", {"use_qkv_bias": True, "partial_rotary_factor": 0.5}),
     "stablelm, parallel": ("StableLm", {"use_parallel_residual": True}),
+    "stablelm, norms of heads": ("StableLm", {"qk_layernorm": True, "partial_rotary_factor": 0.5}),
     "phi": ("Phi", {"partial_rotary_factor": 0.5}),
+    "phi, norms of heads": ("Phi", {"qk_layernorm": True}),
     "phi, tied": ("Phi", {"tie_word_embeddings": True}),
     "gpt2": ("GPT2", {"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 64}),
     "falcon": ("Falcon", {"multi_query": True, "new_decoder_architecture": False, "alibi": False, "bias": False}),
+    "falcon, heads of their own": ("Falcon", {**FALCON, "multi_query": False, "bias": True}),
+    "falcon, one after the other": ("Falcon", {**FALCON, "parallel_attn": False}),
+    "falcon, new": ("Falcon", {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 2}),
+    "falcon, new with one norm": (
+        "Falcon",
+        {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1},
+    ),
 }
 
 

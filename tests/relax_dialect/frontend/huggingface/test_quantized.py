@@ -13,7 +13,8 @@ import pytest
 import safetensors.numpy
 
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
-from relax_dialect.frontend.huggingface.models import config_of, model_of
+from relax_dialect.frontend.huggingface.families import config_of
+from relax_dialect.frontend.huggingface.models import model_of
 from relax_dialect.interpreter import run
 from relax_dialect.nn import Decoder, DecoderProgram
 from tests.support import decoders
@@ -210,7 +211,7 @@ def test_experts(tmp_path: Path):
     for kind in ("qweight", "qzeros", "scales", "g_idx"):
         del tensors[f"{owner}.{kind}"]
     _write(tmp_path, {**MIXTRAL, "quantization_config": GPTQ}, {**tensors, f"{owner}.weight": np.zeros((96, 64))})
-    with pytest.raises(HuggingFaceImportError, match="expected experts of one shape and format"):
+    with pytest.raises(HuggingFaceImportError, match="expected tensors of one shape and format"):
         model_of(read_folder(tmp_path))
 
 
