@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from lowering.distributed.factors import Factors, dims_of
+from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.struct_info.sharding import MeshAxis, Partial, Placement, Replicate, Shard
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant, floordiv, product
@@ -83,7 +84,12 @@ def redistribution(info: TensorType, axis: MeshAxis, old: Placement, new: Placem
 
 
 def work(op: Operation, factors: Factors) -> Dim:
-    """How many operations an op takes: one for each combination of the values of its factors, and of what has none."""
+    """How many operations an op takes: one for each combination of the values of its factors, and of what has none.
+
+    A check of a type takes none.
+    """
+    if isinstance(op, MatchCastOp):
+        return constant(0)
     sizes: list[Dim] = []
     for factor in factors.names:
         size = next((size for _, size in dims_of(op, factors, factor)), None)

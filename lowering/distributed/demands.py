@@ -18,7 +18,6 @@ from lowering.locations import source_position
 from relax_dialect.ops.control_flow import IfOp, yielded
 from relax_dialect.ops.distributed import AnnotateShardingOp, LocalViewOp, PlacementOp
 from relax_dialect.ops.loop_header import LoopOp
-from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
@@ -54,9 +53,7 @@ class Demands:
         for op in ops:
             if isinstance(op, PlacementOp):
                 self._annotate(op)
-        self.rules: dict[Operation, Factors] = {
-            op: found for op in ops if isinstance(op, Operator) and (found := _rule(op)) is not None
-        }
+        self.rules: dict[Operation, Factors] = {op: found for op in ops if (found := _rule(op)) is not None}
         while self._sweep(ops) or self._sweep(ops[::-1]):
             pass
 
@@ -158,7 +155,7 @@ def is_stored(value: SSAValue) -> bool:
     return isinstance(value.owner, ConstantOp)
 
 
-def _rule(op: Operator) -> Factors | None:
+def _rule(op: Operation) -> Factors | None:
     return None if isinstance(op, PlacementOp) else factors_of(op)
 
 

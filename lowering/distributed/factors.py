@@ -7,7 +7,7 @@ each worker gets a term of the result. A dimension without a factor is needed as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar, cast
 
@@ -15,8 +15,8 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.distributed.local_shapes import LocalShapes
 from relax_dialect.inference import ONE
-from relax_dialect.loading import OPERATORS, FamilyRules
-from relax_dialect.ops.operator import Operator
+from relax_dialect.loading import FAMILIES as ALL
+from relax_dialect.loading import FamilyRules
 from relax_dialect.struct_info.sharding import REPLICATE, MeshAxis, Partial, Placement, Shard
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant, floordiv
@@ -28,11 +28,14 @@ Labels: TypeAlias = tuple[str | None, ...]
 LocalOp: TypeAlias = "Callable[[Sequence[SSAValue], MeshAxis, LocalShapes], SSAValue]"
 """The ops of a worker along an axis of the mesh, for its operands: they are inserted, and give its result."""
 
+OpOnTiles: TypeAlias = "Callable[[Sequence[SSAValue], Collection[str], LocalShapes], Sequence[SSAValue]]"
+"""The ops of a worker, for its operands and the factors that are shared: they are inserted, and give its results."""
+
 FAMILIES = (
-    "activation attention binary convolution creation datatype gather image indexing joining linear_algebra "
-    "manipulation normalization pooling rearranging recurrent reduction sorting unary vision"
+    "activation attention binary binding call_tir convolution creation datatype gather image indexing joining "
+    "linear_algebra manipulation normalization pooling rearranging recurrent reduction sorting unary vision"
 )
-"""The families that have rules. Operators of others are computed by all workers alike."""
+"""The families that have rules. Ops of others are computed by all workers alike."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,10 @@ class Factors:
     """Factors along which a worker has to know which tile it has: the op on its tiles is not the op alone. No tile may
     be empty.
     """
+    equal: frozenset[str] = frozenset()
+    """Factors that run over dimensions which are written differently, and are equal, as the op checks."""
+    on_tiles: OpOnTiles | None = None
+    """What an op is on tiles that is no operator, whatever is shared of it."""
 
     @property
     def names(self) -> list[str]:
@@ -82,9 +89,9 @@ def _placement(labels: Labels, factor: str | None) -> Placement:
 Rule: TypeAlias = "Callable[[OpT], Factors | None]"
 
 RULES: FamilyRules[Rule[Operation]] = FamilyRules(
-    "lowering.distributed.rules", {family: OPERATORS[family] for family in FAMILIES.split()}
+    "lowering.distributed.rules", {family: ALL[family] for family in FAMILIES.split()}
 )
-"""The factors of operators."""
+"""The factors of ops."""
 
 
 def shards(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
@@ -99,7 +106,7 @@ def shards(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
 
 def factors_of(op: Operation) -> Factors | None:
     """The factors of an op; `None` if nothing is known about it, or the rank of one of its tensors is not."""
-    rule = RULES[type(op)] if isinstance(op, Operator) else None
+    rule = RULES[type(op)]
     if rule is None or any(isinstance(v.type, TensorType) and v.type.rank is None for v in (*op.operands, *op.results)):
         return None
     return rule(op)
@@ -124,9 +131,11 @@ def admits(op: Operation, factors: Factors, factor: str, axis: MeshAxis) -> bool
     workers, known = axis.size.constant_value, [size for size in sizes if size is not None]
     if factor in factors.even:
         return all(divides(workers, size) for size in known)
+    if len(set(known)) != 1 and factor not in factors.equal:
+        return False
     if factor in factors.local or factors.reduced.get(factor) in ("min", "max"):
-        return len(set(known)) == 1 and fills(workers, known[0])
-    return len(set(known)) == 1
+        return fills(workers, known[0])
+    return True
 
 
 def divides(workers: int, size: Dim) -> bool:

@@ -11,7 +11,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import fail
-from lowering.distributed.factors import Factors, LocalOp, admits, factors_of
+from lowering.distributed.factors import Factors, admits, factors_of
 from lowering.distributed.local_shapes import LocalShapes
 from lowering.distributed.mesh import shardings_in
 from lowering.distributed.mesh_pass import MeshPass
@@ -40,6 +40,7 @@ from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
+from relax_dialect.struct_info.erase import erase_to_scope
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import match_types
 from relax_dialect.struct_info.sharding import MeshAxis, Partial, Replicate, ShardingAttr
@@ -181,17 +182,17 @@ class _LocalFunction:
         (info,) = as_struct_infos([op.value.type])
         if any(isinstance(placement, Partial) for each in shardings_in(info) for placement in each.placements):
             fail(op, f"returns terms of a tensor: {info}", "use relax.dist.redistribute first")
-        self._returned = info
+        names = {each.symbol.data for each in self.func.symbols}
+        self._returned = erase_to_scope(info, names)
+        names |= {str(index) for index in self.shapes.indices.values()}
         value, exact = self.values[op.value], self.shapes.exactly(info)
-        if value.type != exact and free_symbols(exact) <= {each.symbol.data for each in self.func.symbols} | {
-            str(index) for index in self.shapes.indices.values()
-        }:
+        if value.type != exact and free_symbols(exact) <= names:
             cast = MatchCastOp(value, exact)
             self._insert(cast)
             value = cast.result
         self._insert(ReturnOp(value))
         (result,) = as_struct_infos([value.type])
-        return result
+        return erase_to_scope(result, names)
 
     def _translate(self, op: Operation) -> None:
         if isinstance(op, RedistributeOp):
@@ -214,8 +215,8 @@ class _LocalFunction:
             self._keep(op, ShapeOp(op.result.type.known_dims))
         elif all(map(self._is_whole, (*op.operands, *op.results, *captured(op)))):
             self._copy(op)
-        elif isinstance(op, Operator) and not isinstance(op, PlacementOp) and (factors := factors_of(op)) is not None:
-            self._localize(op, self._local_ops(op, factors))
+        elif not isinstance(op, PlacementOp) and (factors := factors_of(op)) is not None:
+            self._localize(op, factors)
         else:
             fail(op, f"expected operands that all workers have, got {', '.join(map(str, op.operand_types))}",
                  PROPAGATE)  # fmt: skip
@@ -373,12 +374,12 @@ class _LocalFunction:
         placements = [each for sharding in shardings_in(value.type) for each in sharding.placements]
         return all(isinstance(placement, Replicate) for placement in placements)
 
-    def _local_ops(self, op: Operation, factors: Factors) -> list[tuple[MeshAxis, LocalOp]]:
-        """The axes along which the op on a worker's tiles is not the op alone, and what it is.
+    def _shared(self, op: Operation, factors: Factors) -> dict[str, MeshAxis]:
+        """The factors along which workers share an op, each with the axis of the mesh.
 
         Fails unless operands and results are what a rule of the op says, along each axis.
         """
-        found: list[tuple[MeshAxis, LocalOp]] = []
+        found: dict[str, MeshAxis] = {}
         for at, axis in enumerate(self.mesh.mesh):
             operands = tuple(sharding_of(value, self.mesh).placements[at] for value in op.operands)
             results = tuple(sharding_of(value, self.mesh).placements[at] for value in op.results)
@@ -386,7 +387,7 @@ class _LocalFunction:
                 choice = factors.placements(factor)
                 fits = factor is None or admits(op, factors, factor, axis)
                 if fits and (choice.operands, choice.results) == (operands, results):
-                    found += [(axis, local) for each, local in factors.local.items() if each == factor]
+                    found |= {} if factor is None else {factor: axis}
                     break
             else:
                 fail(
@@ -397,12 +398,25 @@ class _LocalFunction:
                 )
         return found
 
-    def _localize(self, op: Operator, local_ops: Sequence[tuple[MeshAxis, LocalOp]]) -> None:
+    def _localize(self, op: Operation, factors: Factors) -> None:
         """The op on a worker's tiles, whose results have the types of its tiles."""
-        operands = [self.values[operand] for operand in op.operands]
-        for axis, local in local_ops:  # along one axis at most, as they are about one dimension
-            self.values[op.results[0]] = local(operands, axis, self.shapes)
-            return
+        shared, operands = self._shared(op, factors), [self.values[operand] for operand in op.operands]
+        local = [(factors.local[factor], axis) for factor, axis in shared.items() if factor in factors.local]
+        if factors.on_tiles is not None:
+            made = factors.on_tiles(operands, shared, self.shapes)
+        elif local:  # along one axis, as they are about one dimension
+            ((make, axis),) = local
+            made = [make(operands, axis, self.shapes)]
+        elif isinstance(op, Operator):
+            made = self._operator(op, operands)
+        else:
+            fail(op, "has a rule that does not say what it is on tiles")
+        for result, value in zip(op.results, made, strict=True):
+            value.name_hint = value.name_hint or result.name_hint
+            self.values[result] = value
+
+    def _operator(self, op: Operator, operands: list[SSAValue]) -> list[SSAValue]:
+        """The operator on tiles, with the shape of the tile where it takes one."""
         wanted = [self.shapes.of(as_struct_infos([result.type])[0]) for result in op.results]
         if isinstance(op, ReshapeOp | BroadcastToOp | FilledOp | FullOp):
             (first,) = wanted
@@ -421,11 +435,15 @@ class _LocalFunction:
         for result, info in zip(made.results, inferred, strict=True):
             Rewriter.replace_value_with_new_type(result, info)
         self._keep(op, made)
-        for result, local, info in zip(op.results, made.results, wanted, strict=True):
-            if local.type != info:
-                cast = MatchCastOp(local, info)
-                self._insert(cast)
-                self.values[result] = cast.result
+        return [self._cast(*pair) for pair in zip(made.results, wanted, strict=True)]
+
+    def _cast(self, value: SSAValue, info: StructInfo) -> SSAValue:
+        """A value of a type that says the same."""
+        if value.type == info:
+            return value
+        cast = MatchCastOp(value, info)
+        self._insert(cast)
+        return cast.result
 
 
 def _placements(info: Attribute) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from lowering.distributed.factors import factors_of
 from lowering.locations import inherit_location
 from lowering.registry import Pass
 from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.collective import AllReduceOp, CollectiveOp, ReceiveOp, StartedOp, StartOp
 from relax_dialect.ops.distributed import PlacementOp, RedistributeReplicaToShardOp
 from relax_dialect.ops.operator import Operator
@@ -118,7 +119,17 @@ def _moves(op: Operation) -> bool:
     if isinstance(op, CollectiveOp | ReceiveOp | PlacementOp):
         return isinstance(op, RedistributeReplicaToShardOp) and op.index is not None
     return isinstance(
-        op, Operator | MatchCastOp | ShapeOp | ShapeOfOp | TupleOp | TupleGetOp | PrimOp | StringOp | ConstantOp
+        op,
+        Operator
+        | CallTIROp
+        | MatchCastOp
+        | ShapeOp
+        | ShapeOfOp
+        | TupleOp
+        | TupleGetOp
+        | PrimOp
+        | StringOp
+        | ConstantOp,
     )
 
 

@@ -12,6 +12,7 @@ from lowering.distributed.cost import work
 from lowering.distributed.factors import factors_of
 from lowering.distributed.report import communication
 from lowering.distributed.shard import shard
+from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.collective import CollectiveOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.scope import symbol_name
@@ -49,12 +50,12 @@ def operations(module: ModuleOp, entry: str) -> Dim:
     """The operations of a call on the first worker, in the symbols of the program; loops and branches count once."""
     total = constant(0)
     for op in module.walk():
-        if isinstance(op, Operator) and not isinstance(op, CollectiveOp) and _function(op) == entry:
+        if isinstance(op, Operator | CallTIROp) and not isinstance(op, CollectiveOp) and _function(op) == entry:
             total = total + _work(op)
     return total
 
 
-def _work(op: Operator) -> Dim:
+def _work(op: Operator | CallTIROp) -> Dim:
     factors = factors_of(op)
     if factors is not None:
         return work(op, factors)

@@ -26,6 +26,7 @@ from relax_dialect.ops.shapes import ShapeOfOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.erase import erase_to_scope
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import REPLICATE, Partial, Placement, Shard, ShardingAttr
 from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
@@ -106,7 +107,7 @@ class _Propagation:
         old = self.func.function_type
         params = as_struct_infos(param.type for param in self.func.params)
         ret = as_struct_infos([self._returned.type])[0] if self._shares(self._returned) else old.ret
-        ret = old.ret if isinstance(old.ret, ObjectType) else ret
+        ret = old.ret if isinstance(old.ret, ObjectType) else erase_to_scope(ret, old.symbol_names)
         self.func.function_type = FuncType(params, ret, pure=old.pure, symbols=old.symbols)
 
     def _block(self, block: Block) -> None:

@@ -175,6 +175,40 @@ def sharded() -> None:
                 np.testing.assert_allclose(got, want, 1e-5, 1e-6)
 
 
+KERNELS = """tir.prim_func @sums(%X: !tir.buffer<[6, 25], f32>, %Y: !tir.buffer<[6], f32>) {
+  %c6 = arith.constant 6 : index
+  %c25 = arith.constant 25 : index
+  tir.for (%i, %j) in (%c6, %c25) {
+    tir.block "sums" (%vi = spatial %i in %c6, %vj = reduce %j in %c25) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %Y[%vi]
+      }
+      %x = tir.load %X[%vi, %vj]
+      %y = tir.load %Y[%vi]
+      %s = arith.addf %y, %x : f32
+      tir.store %s, %Y[%vi]
+    }
+  }
+}
+relax.func @main[%n](%x: !relax.tensor<[n, 25], f32, sharding<MESH: S[1]>>) -> !relax.object {
+  %0, %k = relax.match_cast %x : !relax.tensor<[3 * k, 25], f32> binds [k]
+  %1 = relax.match_cast %0 : !relax.tensor<[6, 25], f32>
+  %2 = relax.call_tir @sums(%1) : !relax.tensor<[6], f32>
+  %3 = relax.tuple(%2, %1)
+  relax.return %3
+}"""
+
+
+def kernels() -> None:
+    """A PrimFunc of tiles of different sizes, and casts, natively and as bytecode."""
+    module = parse_module(KERNELS.replace("MESH", f"x = {SIZE}"))
+    x = values(25)[1]
+    for mode in ("native", "bytecode"):
+        function = ShardedProgram(module, {"x": SIZE}, mode=mode, timeout=60)
+        assert_same(function(x), run(module, "main", [x]), CLOSE, f"rank {RANK}")
+
+
 def several_meshes() -> None:
     """Programs of different meshes are called in turn; those of one mesh have its communicators together."""
     module = parse_module(layer())
@@ -394,6 +428,7 @@ WELL = (
     mixed,
     other_calls,
     sharded,
+    kernels,
     several_meshes,
     models,
     named_weights,

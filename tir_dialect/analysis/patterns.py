@@ -116,7 +116,7 @@ class _Computation:
         iterators = self._iterators()
         if iterators is None or not self._writes_identity(iterators):
             return OpPattern.OPAQUE
-        loads = list(_loads_of(self._store.value))
+        loads = list(loads_of(self._store.value))
         updates = [load for load in loads if load.buffer is self._store.buffer]
         if any([*map(self._space.dim_of, load.indices)] != self._indices for load in updates):
             return OpPattern.OPAQUE
@@ -154,7 +154,7 @@ class _Computation:
     def _reduction(self, updates: Sequence[LoadOp]) -> OpPattern:
         if not updates:
             return OpPattern.OPAQUE
-        sources = [{self._key(load) for load in _loads_of(factor)} for factor in _factors(self._store.value)]
+        sources = [{self._key(load) for load in loads_of(factor)} for factor in _factors(self._store.value)]
         if len(sources) == 2 and all(sources) and sources[0] != sources[1]:
             return OpPattern.OUT_ELEMENTWISE_FUSABLE
         return OpPattern.REDUCTION
@@ -179,7 +179,7 @@ class _Computation:
         return OpPattern.BROADCAST if all(dim is not None and dim in rest for dim in wide) else OpPattern.INJECTIVE
 
 
-def _loads_of(value: SSAValue) -> Iterator[LoadOp]:
+def loads_of(value: SSAValue) -> Iterator[LoadOp]:
     """The loads that a value is computed from, also those that only choose where or whether to load."""
     seen: set[Operation] = set()
     pending = [value]

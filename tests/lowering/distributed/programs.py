@@ -323,6 +323,62 @@ def _call(program: Program, name: str, shape: Shape) -> None:
     program.emit(f"relax.call @f{size}({name}) : {program.type(shape)}", shape)
 
 
+def _match_cast(program: Program, name: str, shape: Shape) -> None:
+    """A dimension that gets a new symbol, and is checked to be what it was."""
+    at = next((at for at, dim in enumerate(shape) if dim in SYMBOLS), None)
+    if at is None:
+        return
+    cast, symbol, result = program.fresh(), program.fresh()[1:], program.fresh()
+    renamed = program.type((*shape[:at], symbol, *shape[at + 1 :]))
+    program.lines += [
+        f"{cast}, %{symbol} = relax.match_cast {name} : {renamed} binds [{symbol}]",
+        f"{result} = relax.{program.pick(('tanh', 'nn.relu'))} {cast}",
+    ]
+    program.emit(f"relax.match_cast {result} : {program.type(shape)}", shape)
+
+
+def _kernel(program: Program, name: str, shape: Shape) -> None:
+    """A PrimFunc for any sizes, or for those of the call: a transposition, or the sums of rows."""
+    if len(shape) != 2:
+        return
+    generic = program.draw(st.booleans()) or any(not dim.isdecimal() for dim in shape)
+    a, b = ("a", "b") if generic else shape
+    function = f"f{len(program.functions)}"
+    head = f"tir.prim_func @{function}{'[%a, %b]' if generic else ''}(%X: !tir.buffer<[{a}, {b}], f32>, %Y: !tir.buffer"
+    sizes = "" if generic else f"  %a = arith.constant {a} : index\n  %b = arith.constant {b} : index\n"
+    kind, body = program.pick(_KERNELS)
+    result = shape[:1] if kind == "reduce" else shape[::-1]
+    own = a if kind == "reduce" else f"{b}, {a}"
+    program.functions.append(
+        f"{head}<[{own}], f32>) {{\n{sizes}  tir.for (%i, %j) in (%a, %b) {{\n"
+        f'    tir.block "k" (%vi = spatial %i in %a, %vj = {kind} %j in %b) {{\n{body}\n    }}\n  }}\n}}'
+    )
+    program.emit(f"relax.call_tir @{function}({name}) : {program.type(result)}", result)
+    program.emit(f"relax.tanh {program.values[-1][0]}", result)
+
+
+_KERNELS = (
+    (
+        "spatial",
+        """      %x = tir.load %X[%vi, %vj]
+      %y = arith.negf %x : f32
+      tir.store %y, %Y[%vj, %vi]""",
+    ),
+    (
+        "reduce",
+        """      tir.init {
+        %z = arith.constant 0.0 : f32
+        tir.store %z, %Y[%vi]
+      }
+      %x = tir.load %X[%vi, %vj]
+      %y = tir.load %Y[%vi]
+      %s = arith.addf %y, %x : f32
+      tir.store %s, %Y[%vi]""",
+    ),
+)
+"""The kind of the second iterator, and what a block does."""
+
+
 _STEPS: dict[str, Callable[[Program, str, Shape], None]] = {
     "annotate": Program.annotate,
     "unary": _unary,
@@ -348,6 +404,8 @@ _STEPS: dict[str, Callable[[Program, str, Shape], None]] = {
     "branch": _branch,
     "loop": _loop,
     "call": _call,
+    "match_cast": _match_cast,
+    "kernel": _kernel,
 }
 
 

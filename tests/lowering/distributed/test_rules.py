@@ -5,13 +5,15 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from xdsl.ir import Operation
 
 from lowering.distributed.factors import FAMILIES, RULES, Factors, Labels, factors_of
 from lowering.parsing import parse_module
 from relax_dialect.index import OPERATORS
 from relax_dialect.loading import family_ops
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.shapes import TupleOp
+from relax_dialect.ops.structure import FuncOp, ReturnOp
 from tests.operators.support import function
 
 FOLDER = Path(__file__).parents[3] / "lowering" / "distributed" / "rules"
@@ -35,6 +37,9 @@ NUMBERS = tensor("n", "i64")
 case("A1", "(d0 d1) -> (d0 d1)", "relax.nn.relu %a", MATRIX)
 case("A2", "(b0 d0, d0) -> (b0 d0)", "relax.nn.prelu %a, %b axis = 1", MATRIX, tensor("m"))
 case("A3", "(d0 _) -> (d0 _)", "relax.nn.softmax %a", MATRIX)
+case("MC1", "(d0 d1) -> (d0 d1, )", "%y, %k = relax.match_cast %a : !relax.tensor<[k, m], f32> binds [k]", MATRIX)
+case("CT1 CT2", "(d0 d1, d1) -> (d0), d1 by sum", "relax.call_tir @product(%a, %b) : !relax.tensor<[n], f32>", MATRIX,
+     tensor("m"))  # fmt: skip
 case("X1", "(_ d0, i0) -> (i0 d0)", "relax.index_tensor %a, %b", MATRIX, tensor("k", "i64"))
 case("X2", "(_ d0, _ d0, _) -> (_ d0)", "relax.index_put %a, %b, %c", MATRIX, tensor("k, m"), tensor("k", "i64"))
 case("X3", "(_ d1, _ d1) -> (_ d1)", "relax.slice_scatter %a, %b start = 0 end = 2", tensor("5, m"), tensor("2, m"))
@@ -110,15 +115,34 @@ case("RV1", "(_ c _ _, r _, r) -> (r c _ _)", "relax.vision.roi_align %a, %b, %c
      tensor("k, 4"), tensor("k", "i64"))  # fmt: skip
 
 
+PRODUCT = """tir.prim_func @product[%n, %m](%X: !tir.buffer<[n, m], f32>, %W: !tir.buffer<[m], f32>,
+    %Y: !tir.buffer<[n], f32>) {
+  tir.for (%i, %j) in (%n, %m) {
+    tir.block "product" (%vi = spatial %i in %n, %vj = reduce %j in %m) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %Y[%vi]
+      }
+      %x = tir.load %X[%vi, %vj]
+      %w = tir.load %W[%vj]
+      %y = tir.load %Y[%vi]
+      %s = math.fma %x, %w, %y : f32
+      tir.store %s, %Y[%vi]
+    }
+  }
+}"""
+
+
 @cache
-def operators() -> dict[str, Operator]:
+def operators() -> dict[str, Operation]:
     """The op of each case, all of one module."""
     texts = [
         function(f"f{at}", ", ".join(f"%{name}: {info}" for name, info in zip("abcdef", operands, strict=False)), op)
         for at, (operands, op, _) in enumerate(CASES.values())
     ]
-    functions = [op for op in parse_module("\n".join(texts)).ops if isinstance(op, FuncOp)]
-    found = ([op for op in func.body.block.ops if isinstance(op, Operator)] for func in functions)
+    functions = [op for op in parse_module("\n".join([PRODUCT, *texts])).ops if isinstance(op, FuncOp)]
+    others = (ReturnOp, TupleOp)
+    found = ([op for op in func.body.block.ops if not isinstance(op, others)] for func in functions)
     return {name: ops[-1] for name, ops in zip(CASES, found, strict=True)}
 
 

@@ -192,3 +192,61 @@ relax.func @table[%n](%t: !relax.tensor<[8, 6], f32, sharding<x = 2: S[0]>>, %i:
   %1 = relax.dist.redistribute %0 mesh = [2] placement = "R" axes = "x"
   relax.return %1
 }
+
+// -----
+
+// A PrimFunc of tiles: itself, where the size is a symbol that it has for nothing else; else a copy whose loops have the
+// size of the tile.
+// CHECK-LABEL: tir.prim_func private @sums_tile[%tile](%X: !tir.buffer<[4, tile], f32>, %Y: !tir.buffer<[4], f32>)
+// CHECK:         tir.for (%i, %j) in (%c4, %tile) {
+// CHECK-NEXT:      tir.block "sums" (%vi = spatial %i in %c4, %vj = reduce %j in %tile) {
+// CHECK-LABEL: relax.func @kernels[
+// CHECK-NEXT:    %0 = relax.call_tir @twice(%x) : !relax.tensor<[4, 3], f32>
+// CHECK-NEXT:    %1 = relax.call_tir @sums_tile(%0) : !relax.tensor<[4], f32>
+// CHECK-NEXT:    %2 = relax.call_tir @sums_tile(%x) : !relax.tensor<[4], f32>
+tir.prim_func @twice[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n, m], f32>) {
+  tir.for (%i, %j) in (%n, %m) {
+    %x = tir.load %X[%i, %j]
+    %y = arith.addf %x, %x : f32
+    tir.store %y, %Y[%i, %j]
+  }
+}
+tir.prim_func @sums(%X: !tir.buffer<[4, 6], f32>, %Y: !tir.buffer<[4], f32>) {
+  %c4 = arith.constant 4 : index
+  %c6 = arith.constant 6 : index
+  tir.for (%i, %j) in (%c4, %c6) {
+    tir.block "sums" (%vi = spatial %i in %c4, %vj = reduce %j in %c6) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %Y[%vi]
+      }
+      %x = tir.load %X[%vi, %vj]
+      %y = tir.load %Y[%vi]
+      %s = arith.addf %y, %x : f32
+      tir.store %s, %Y[%vi]
+    }
+  }
+}
+relax.func @kernels(%x: !relax.tensor<[4, 6], f32, sharding<x = 2: S[1]>>) -> !relax.object {
+  %0 = relax.call_tir @twice(%x) : !relax.tensor<[4, 6], f32, sharding<x = 2: S[1]>>
+  %1 = relax.call_tir @sums(%0) : !relax.tensor<[4], f32, sharding<x = 2: P>>
+  %2 = relax.call_tir @sums(%x) : !relax.tensor<[4], f32, sharding<x = 2: P>>
+  %3 = relax.dist.redistribute %1 mesh = [2] placement = "R" axes = "x"
+  %4 = relax.dist.redistribute %2 mesh = [2] placement = "R" axes = "x"
+  %5 = relax.tuple(%3, %4)
+  relax.return %5
+}
+
+// -----
+
+// The symbols of a cast come from the sizes of the whole; the tile is restated in terms of them.
+// CHECK-LABEL: relax.func @cast[
+// CHECK:         %2 = relax.shape [n, 8]
+// CHECK-NEXT:    %3, %m = relax.match_cast %2 : !relax.shape<[2 * m, 8]> binds [m]
+// CHECK-NEXT:    %4 = relax.match_cast %x_1 : !relax.tensor<[m, 8], f32>
+// CHECK-NEXT:    %5 = relax.ccl.allgather %4 num_workers = 2 size = 2 * m group = "x"
+relax.func @cast[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>) -> !relax.tensor<[_, 8], f32> {
+  %0, %m = relax.match_cast %x : !relax.tensor<[2 * m, 8], f32, sharding<x = 2: S[0]>> binds [m]
+  %1 = relax.dist.redistribute %0 mesh = [2] placement = "R" axes = "x"
+  relax.return %1
+}

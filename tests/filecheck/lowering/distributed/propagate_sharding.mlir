@@ -224,3 +224,32 @@ relax.func @vocabulary[%n](%t: !relax.tensor<[9, 6], f32, sharding<x = 2: S[0]>>
   %1 = relax.matmul %0, %w {gathered = "x"}
   relax.return %1
 }
+
+// -----
+
+// A PrimFunc by how its loops index buffers: rows stay, a sum over columns has terms. What has its symbols from a cast is
+// shared as what it was.
+// CHECK-LABEL: relax.func @kernel[
+// CHECK-NEXT:    %0, %m = relax.match_cast %x : !relax.tensor<[m, 8], f32, sharding<x = 2: S[1]>> binds [m]
+// CHECK-NEXT:    %1 = relax.call_tir @sums(%0) : !relax.tensor<[m], f32, sharding<x = 2: P>>
+// CHECK-NEXT:    %2 = relax.dist.redistribute %1 mesh = [2] placement = "R" axes = "x"
+tir.prim_func @sums[%n](%X: !tir.buffer<[n, 8], f32>, %Y: !tir.buffer<[n], f32>) {
+  %c8 = arith.constant 8 : index
+  tir.for (%i, %j) in (%n, %c8) {
+    tir.block "sums" (%vi = spatial %i in %n, %vj = reduce %j in %c8) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %Y[%vi]
+      }
+      %x = tir.load %X[%vi, %vj]
+      %y = tir.load %Y[%vi]
+      %s = arith.addf %y, %x : f32
+      tir.store %s, %Y[%vi]
+    }
+  }
+}
+relax.func @kernel[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>) -> !relax.object {
+  %0, %m = relax.match_cast %x : !relax.tensor<[m, 8], f32> binds [m]
+  %1 = relax.call_tir @sums(%0) : !relax.tensor<[m], f32>
+  relax.return %1
+}

@@ -1,0 +1,65 @@
+"""How PrimFuncs of a program may be shared.
+
+CT1: `call_tir` along the dimensions that the same loop variables index in all accesses of the PrimFunc, alone, from 0
+to the end, and that nothing else depends on: so elementwise functions, transpositions, broadcasts, products.
+CT2: along such dimensions that all results reduce in the same way: each worker has a term. A sum has to start with 0.
+
+A worker calls the PrimFunc itself if the sizes of these dimensions are symbols that it has for nothing else, or a copy
+whose loops run over tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from xdsl.ir import SSAValue
+
+from lowering.distributed.factors import Factors, Labels, shards
+from lowering.distributed.local_shapes import LocalShapes
+from lowering.distributed.tiled_functions import tiled_function
+from relax_dialect.ops.call_tir import CallTIROp
+from relax_dialect.ops.callees import explicit_symbols, find_prim_func, match_prim_func
+from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.analysis.loop_groups import LoopGroup, loop_groups
+from tir_dialect.ops.function import PrimFuncOp
+
+
+@shards(CallTIROp)
+def call_tir(op: CallTIROp) -> Factors | None:
+    """CT1, CT2."""
+    func = find_prim_func(op, op.callee)
+    infos = [value.type for value in (*op.arguments, *op.res)]
+    if func is None or op.shapes or any(isinstance(info, TensorType) and info.known_dims is None for info in infos):
+        return None
+    groups = loop_groups(func, func.params[len(op.arguments) :])
+    by_name = {f"d{at}": group for at, group in enumerate(groups)}
+
+    def labels(param: SSAValue, value: SSAValue) -> Labels:
+        rank = len(value.type.dims or ()) if isinstance(value.type, TensorType) else 0
+        names = {group.dims[param]: name for name, group in by_name.items() if param in group.dims}
+        return tuple(names.get(at) for at in range(rank))
+
+    found = [labels(*pair) for pair in zip(func.params, (*op.arguments, *op.res), strict=True)]
+    count = len(op.arguments)
+    reduced = {name: group.reduced for name, group in by_name.items() if group.reduced is not None}
+    return Factors(found[:count], found[count:], reduced, on_tiles=partial(_on_tiles, op, func, by_name))
+
+
+def _on_tiles(
+    op: CallTIROp,
+    func: PrimFuncOp,
+    groups: dict[str, LoopGroup],
+    operands: Sequence[SSAValue],
+    factors: Collection[str],
+    shapes: LocalShapes,
+) -> Sequence[SSAValue]:
+    """A call of a function of tiles. Symbols that no buffer determines, or no longer does, are those of the whole."""
+    callee = tiled_function(func, [groups[name] for name in groups if name in factors])
+    known = match_prim_func(op, func, as_struct_infos((*op.arguments.types, *op.res.types)), op.tir_dims).bindings
+    results = [info for info in map(shapes.of, op.res.types) if isinstance(info, TensorType)]
+    values = [known[name] for name in explicit_symbols(callee)]
+    made = CallTIROp(callee.sym_name.data, operands, results, tir_vars=values)
+    shapes.insert(made)
+    return made.res
