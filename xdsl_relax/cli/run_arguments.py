@@ -92,7 +92,7 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
         type=int,
         choices=ACTIVATION_BITS[1:],
         help="round what is multiplied with packed weights: 8 and 16 are faster, 24 is as near as f32 (the default "
-        "where the processor has integer dot products), 32 rounds nothing",
+        "where the processor has dot products of bytes; 16 with AVX2), 32 rounds nothing",
     )
     group.add_argument(
         "--temperature", type=float, default=0.0, metavar="T", help="draw by probability (default: 0, the likeliest)"

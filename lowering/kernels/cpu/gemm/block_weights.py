@@ -34,23 +34,23 @@ from lowering.kernels.cpu.gemm.cost_model import (
     BLOCK_PREFETCH_BYTES,
     BLOCK_ROWS_L2_PART,
     BLOCK_VECTORS,
+    BLOCK_WORD_BITS,
     DOT_ROWS,
     DOT_STREAMS,
     TASK_MACS,
 )
 from lowering.kernels.cpu.gemm.dot import DotGemm
 from lowering.kernels.cpu.gemm.dot_groups.contraction import has_dot_products
-from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import dot, view
+from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import view
 from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm
 from lowering.kernels.cpu.gemm.long_rows import RowVector
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
-from lowering.kernels.cpu.gemm.quantized_rows import Pattern, QuantizedRows, combined
+from lowering.kernels.cpu.gemm.quantized_rows import Pattern, QuantizedRows, multiplies_words
 from lowering.kernels.cpu.structure.decoding import Decoding
 from lowering.kernels.cpu.structure.stages import Stage
 from lowering.kernels.cpu.traversal.accumulators import MOST, VectorTotals, in_blocks
 from tir_dialect.dims import ceildiv, constant, floordiv, minimum
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.vectors import ui8
 from tir_dialect.target import LINE_BYTES
 
 
@@ -286,10 +286,16 @@ FLOAT_BITS = 32
 def row_planes(gemm: Gemm, decoding: Decoding) -> int | None:
     """Into how many bytes the numbers of rows are split, if that suits; `None` if they stay `f32`.
 
-    Unless the target says how many, that is where it has dot products of bytes.
+    Unless the target says how many, that is where it has dot products of bytes or of words. With the latter, fewer
+    bytes take no time less.
     """
     target, lanes, k = gemm.kernel.target, gemm.tiles.lanes, gemm.k.constant_value
-    bits = target.schedule.activation_bits or (BLOCK_ACTIVATION_BITS if has_dot_products(target, i8) else FLOAT_BITS)
+    default = BLOCK_ACTIVATION_BITS if has_dot_products(target, i8) else FLOAT_BITS
+    if multiplies_words(target):
+        default = BLOCK_WORD_BITS
+    bits = target.schedule.activation_bits or default
+    if multiplies_words(target):
+        bits = max(bits, BLOCK_WORD_BITS)
     if bits == FLOAT_BITS or decoding.block_format.name not in LANE_FORMATS or lanes not in (4, 8, 16):
         return None
     if k is None or (gemm.n.constant_value or 0) < lanes:
@@ -393,9 +399,9 @@ class BlockIntegerGemm(SinglePassGemm):
                 for plane in range(rows.planes):
                     word = rows.word(row, vector, group * each + number, plane)
                     for found, sums in zip(unpacked, planes, strict=True):
-                        sums[plane] = dot(code, (ui8, i8), found.words[number], word, sums[plane])
+                        sums[plane] = rows.dot(found.words[number], word, plane, sums[plane])
             for i, (found, sums) in enumerate(zip(unpacked, planes, strict=True)):
-                totals[i] = code.fma(found.scale, combined(code, sums, lanes), totals[i])
+                totals[i] = code.fma(found.scale, rows.combined(sums), totals[i])
                 if found.least is not None:
                     totals[i] = code.fma(found.least, rows.sum(row, vector, group), totals[i])
         step = rows.step(row, vector)

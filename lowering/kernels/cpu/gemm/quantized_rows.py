@@ -1,9 +1,10 @@
 """Rows of a GEMM as integers of 8, 16 or 24 bits with a scale for each block, in the order of `block_words`.
 
-A number is split into signed bytes, its planes: `p0 + 256 p1 + 65536 p2`. A step is the greatest magnitude of a block
-divided by the greatest integer, so that a number is off by at most half of a step: by 1/254, 1/65278 or 1/16711422 of
-that magnitude. A block with an infinity or NaN has that as its step, and only zeros, so that what it is multiplied with
-becomes NaN.
+A number is split into signed bytes, its planes: `p0 + 256 p1 + 65536 p2`. Machines that multiply pairs of 16 bits, but
+no bytes, have it whole: of four numbers, one plane has the first and the third, another the second and the fourth. A
+step is the greatest magnitude of a block divided by the greatest integer, so that a number is off by at most half of a
+step: by 1/254, 1/65278 or 1/16711422 of that magnitude. A block with an infinity or NaN has that as its step, and only
+zeros, so that what it is multiplied with becomes NaN.
 """
 
 from __future__ import annotations
@@ -12,22 +13,35 @@ from dataclasses import dataclass
 from math import gcd
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IntegerType, VectorType, f32, i8, i32
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IntegerType, VectorType, f32, i8, i16, i32
 from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.shuffles import shuffle
 from lowering.kernels.cpu.gemm.block_words import LANE_FORMATS
+from lowering.kernels.cpu.gemm.dot_groups.contraction import has_dot_products, has_word_products
 from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import dot, splat, view
 from lowering.kernels.cpu.gemm.problem import Gemm
 from tir_dialect.block_formats import BlockFormat
 from tir_dialect.ops.arithmetic import ConvertOp
 from tir_dialect.ops.vectors import ui8
+from tir_dialect.target import Target
 
 MOST = {1: 127, 2: 127 * 257, 3: 127 * 65793}
 """The greatest integer by the number of planes: each plane is at most 127."""
 LEAST_MAGNITUDE = 1e-30
 """The greatest magnitude of a block whose numbers count as zeros: their step may have no inverse."""
+
+
+WORD_PLANES = 2
+"""Planes of pairs of 16 bits."""
+EVEN_BYTES = 0x00FF00FF
+"""The first and the third byte of a word."""
+
+
+def multiplies_words(target: Target) -> bool:
+    """Whether a machine adds up two products of 16 bits at once, but not four of bytes."""
+    return has_word_products(target) and not has_dot_products(target, i8)
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,7 @@ class QuantizedRows:
         lane_format = LANE_FORMATS[block_format.name]
         self._groups, self._offset = lane_format.groups, lane_format.offset
         self._words = block_format.elements // 4
+        self._in_words = planes == WORD_PLANES and multiplies_words(gemm.kernel.target)
         vectors, lanes, code = pattern.vectors, self._lanes, self.code
         self._size = vectors * self._words * planes * lanes
         self._packed = code.alloc([rows * self._size], i32, "row_words")
@@ -93,6 +108,21 @@ class QuantizedRows:
             return splat(self.code, 0, i32, self._lanes)
         at = self.code.add(self._of_group(row, vector, group, self.planes), plane * self._lanes)
         return self.code.load(self._starts, [at], self._lanes)
+
+    def dot(self, weights: SSAValue, word: SSAValue, plane: int, total: SSAValue) -> SSAValue:
+        """An accumulator of a plane, with the products of four bytes of weights and a word of the plane added."""
+        if not self._in_words:
+            return dot(self.code, (ui8, i8), weights, word, total)
+        if plane:
+            weights = self._value(arith.ShRUIOp(weights, splat(self.code, 8, i32, self._lanes)))
+        weights = self._value(arith.AndIOp(weights, splat(self.code, EVEN_BYTES, i32, self._lanes)))
+        return dot(self.code, (i16, i16), weights, word, total)
+
+    def combined(self, planes: list[SSAValue]) -> SSAValue:
+        """Accumulators of all planes, as one vector of `f32`."""
+        if not self._in_words:
+            return combined(self.code, planes, self._lanes)
+        return self._converted("sitofp", self._value(arith.AddiOp(*planes)), f32)
 
     def _of_group(self, row: SSAValue, vector: SSAValue, group: int, each: int) -> SSAValue:
         code, size = self.code, each * self._lanes
@@ -163,8 +193,15 @@ class QuantizedRows:
         return greatest
 
     def _split(self, integers: SSAValue, at: SSAValue) -> None:
-        """Stores the bytes of integers, each plane to its memory."""
+        """Stores the bytes of integers, or pairs of these, each plane to its memory."""
         code, lanes = self.code, self._lanes
+        if self._in_words:
+            pairs = view(code, self._integers, [WORD_PLANES * self._k // 2], i16)
+            halves = self._converted("trunci", integers, i16)
+            for plane in range(WORD_PLANES):
+                some = shuffle(code, (halves, halves), range(plane, lanes, WORD_PLANES))
+                code.store(some, pairs, [code.divide(code.add(at, plane * self._k), WORD_PLANES)])
+            return
         for plane in range(self.planes):
             code.store(self._converted("trunci", integers, i8), self._integers, [code.add(at, plane * self._k)])
             if plane + 1 < self.planes:
@@ -202,10 +239,10 @@ class QuantizedRows:
         for plane in range(self.planes):
             total = splat(code, 0, i32, lanes)
             for number in range(group * each, (group + 1) * each):
-                total = dot(code, (ui8, i8), ones, self.word(row, vector, number, plane), total)
+                total = self.dot(ones, self.word(row, vector, number, plane), plane, total)
             totals.append(total)
         if not self._offset:
-            code.store(combined(code, totals, lanes), self._sums, [self._of_group(row, vector, group, 1)])
+            code.store(self.combined(totals), self._sums, [self._of_group(row, vector, group, 1)])
             return
         first = self._of_group(row, vector, group, self.planes)
         for plane, total in enumerate(totals):

@@ -183,7 +183,8 @@ def test_one_of_several_matrices(name: str, machine: str):
 
 
 def _explained(text: str) -> list[str | None]:
-    return [schedule(func, Target.parse("x86-64-v3 cores=1")) for func in _kernels(text)]
+    target = Target.parse("x86-64-v3 cores=1 activation-bits=32")
+    return [schedule(func, target) for func in _kernels(text)]
 
 
 def test_few_rows_are_multiplied_with_packed_weights():
@@ -197,7 +198,7 @@ def test_few_rows_are_multiplied_with_packed_weights():
         ("9", "of blocks that are decoded before since M > 2"),
     ):
         func = _kernels(_program("q8_0", 2, rows=rows))[0]
-        assert schedule(func, Target.parse("x86-64-v3 cores=1")) == f"dot products {kind}"
+        assert schedule(func, Target.parse("x86-64-v3 cores=1 activation-bits=32")) == f"dot products {kind}"
         assert not [op for op in func.body.walk() if op.name == "tir.alloc_buffer" and "[19, 64]" in str(op)]
 
 
@@ -240,8 +241,11 @@ def test_more_rows_than_a_block_has():
         ("znver4", 2, 24),
         ("znver4 activation-bits=8", 2, 8),
         ("znver4 activation-bits=32", 2, None),
-        ("x86-64-v3", 2, None),
-        ("x86-64-v3 activation-bits=16", 2, 16),
+        ("x86-64-v3", 2, 16),
+        ("x86-64-v3 activation-bits=8", 2, 16),
+        ("x86-64-v3 activation-bits=24", 2, 24),
+        ("x86-64-v3 activation-bits=32", 2, None),
+        ("x86-64-v2", 2, None),
         ("znver4 l2-bytes=65536", 31, None),  # 16 copies of a row
     ],
 )

@@ -1,4 +1,5 @@
-// RUN: relax-opt %s -p "legalize-ops,fuse-ops,fuse-tir,schedule-cpu{target=\"x86-64-v3 cores=1\"}" | filecheck %s
+// RUN: relax-opt %s -p "legalize-ops,fuse-ops,fuse-tir,schedule-cpu{target=\"x86-64-v3 cores=1 activation-bits=32\"}" | filecheck %s
+// RUN: relax-opt %s -p "legalize-ops,fuse-ops,fuse-tir,schedule-cpu{target=\"x86-64-v3 cores=1\"}" | filecheck %s --check-prefix WORDS
 // RUN: relax-opt %s -p "legalize-ops,fuse-ops,fuse-tir,schedule-cpu{target=\"znver4 cores=1 activation-bits=8\"}" | filecheck %s --check-prefix VNNI
 
 // Block-quantised weights, few rows of x: four rows of weights are decoded in registers while they are multiplied. 16
@@ -71,6 +72,20 @@
 
 // VNNI:               tir.for (%column)
 // VNNI:           } else {
+
+// With sums of two products of 16 bits only, rows of x keep 16 bits: pairs of every other number, with which the even and
+// the odd bytes of the weights are multiplied.
+
+// WORDS-LABEL: tir.prim_func @fused_dequantize_blocks_permute_dims_matmul[%n]
+// WORDS:            tir.for (%block)
+// WORDS:              tir.convert trunci {{.*}} : vector<8xi32> to vector<8xi16>
+// WORDS:              vector.shuffle {{.*}} [0, 2, 4, 6]
+// WORDS:              vector.shuffle {{.*}} [1, 3, 5, 7]
+// WORDS:          tir.for (%unit
+// WORDS:            tir.for (%vector_1)
+// WORDS-COUNT-32:     tir.dot i16 {{.*}}, i16 {{.*}} : vector<8xi32>
+// WORDS-NOT:          tir.dot
+// WORDS:              tir.store {{.*}}, %partial
 
 relax.func @decoded[%n](%x: !relax.tensor<[n, 256], f32>, %w: !relax.tensor<[64, 144], ui8>) -> !relax.tensor<[n, 64], f32> {
   %0 = relax.dequantize_blocks %w format = "q4_0"
