@@ -111,9 +111,8 @@ class LanguageModel:
         `cache_format` is that of keys and values. Matrices of a folder are packed into blocks of `weight_format`, such
         as `q8_0`, if there is one, unless they are already, but not those that route tokens to experts; the weights of
         a GGUF file stay as they are. What is multiplied with packed weights is rounded to `activation_bits`: 8 and 16
-        are faster, 24 is as near as `f32`, 32 rounds nothing; 24 unless the processor has no integer dot products.
-        `GGUFImportError` or `HuggingFaceImportError` for what is damaged or
-        not supported.
+        are faster, 24 is as near as `f32`, 32 rounds nothing; 24 if the processor has dot products of bytes, else 16
+        with AVX2, else 32. `GGUFImportError` or `HuggingFaceImportError` for what is damaged or not supported.
         """
         if sequences < 1:
             raise ValueError(f"expected at least one sequence, got {sequences}")

@@ -122,7 +122,8 @@ class QuantizedRows:
         """Accumulators of all planes, as one vector of `f32`."""
         if not self._in_words:
             return combined(self.code, planes, self._lanes)
-        return self._converted("sitofp", self._value(arith.AddiOp(*planes)), f32)
+        even, odd = planes
+        return self._converted("sitofp", self._value(arith.AddiOp(even, odd)), f32)
 
     def _of_group(self, row: SSAValue, vector: SSAValue, group: int, each: int) -> SSAValue:
         code, size = self.code, each * self._lanes
