@@ -19,6 +19,7 @@ from lowering.generation.cache import CachedSequence
 from lowering.generation.language_model import LanguageModel, _program_of, _Text
 from lowering.generation.sampling import Draft, PromptLookup, Sampling
 from lowering.generation.tokenizer import SPLITS, tokenizer_of, tokenizer_of_folder
+from lowering.kernels.cpu.gemm.quantized_rows import multiplies_words
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
 from relax_dialect.frontend.huggingface.families import config_of
@@ -27,6 +28,7 @@ from relax_dialect.nn import Decoder
 from tests.support import decoders
 from tests.support.decoders import VOCABULARY
 from tir_dialect.block_arrays import BlockArray
+from tir_dialect.target import Target
 from xdsl_relax.cli.relax_run import main
 
 CONTEXT = 24
@@ -435,20 +437,26 @@ def test_weights_of_folders_are_quantised(folder: Path, path: Path):
 def test_activations_may_have_fewer_bits(
     path: Path, model: LanguageModel, folder: Path, capsys: pytest.CaptureFixture[str]
 ):
-    """The executables of files in the cache are told apart by them. For a prompt, and for one token."""
+    """The executables of files in the cache are told apart by them. For a prompt, and for one token.
+
+    Rows have at least 16 bits where pairs of 16 bits are multiplied.
+    """
+    has_words = multiplies_words(Target.host())
     fewer = [LanguageModel.load(path, context=CONTEXT, activation_bits=8) for _ in ("compiled", "from the cache")]
     for size in (1, CONTEXT - 1):
         tokens = [5 + number for number in range(size)]
         exact = decoders.logits_of(read_file(path), np.array(tokens))[-1]
         error = np.abs(model.logits(tokens) - exact).max() / np.abs(exact).max()
         errors = [np.abs(each.logits(tokens) - exact).max() / np.abs(exact).max() for each in fewer]
-        assert error < 1e-5 < 1e-4 < errors[0] == errors[1] < 5e-2
+        assert error < (1e-3 if has_words else 1e-5)
+        assert errors[0] == errors[1] < 5e-2
+        assert has_words or errors[0] > 1e-4
     command = [str(path), "--prompt", "abc", "--context", str(CONTEXT), "--temperature", "3", "--seed", "1"]
     main([*command, "--activation-bits", "8"])
     out = capsys.readouterr().out
     assert out.strip() == fewer[0].generate("abc", sampling=Sampling(3.0, seed=1)).text.strip()
     main(command)
-    assert capsys.readouterr().out != out
+    assert has_words or capsys.readouterr().out != out
     for each in (path, folder):
         for wrong in (12, True, 8.0):
             with pytest.raises(ValueError, match=f"expected activations of 8, 16, 24, 32 bits, got {wrong}"):
