@@ -180,7 +180,10 @@ def _nearest_of_axis(op: Resize1dOp, x: te.Tensor, axis: int, positions: te.Tens
 
 
 class _Weighed:
-    """Elements with weights that fall off with their distance."""
+    """Elements with weights that fall off with their distance.
+
+    Where they are and what they weigh is the same for all rows: tables of taps, each with all indices of the result.
+    """
 
     def __init__(self, op: Resize1dOp, x: te.Tensor, axis: int, positions: te.Tensor, count: Dim):
         self.op, self.x, self.axis, self.positions = op, x, axis, positions
@@ -194,7 +197,9 @@ class _Weighed:
             totals = te.compute((count,), lambda *i: te.sum(weights[i[0], r], r), name="totals")
             raw = weights
             weights = te.compute((count, self.taps), lambda *i: raw[i] / totals[i[0]], name="shares")
-        self.weights = weights
+        table = self.taps, count
+        self.weights = te.compute(table, lambda *at: te.cast(weights[at[1], at[0]], self.dtype), name="tap_weights")
+        self.neighbours = te.compute(table, self._neighbour, name="neighbours")
 
     def _squeeze(self, count: Dim) -> te.Expr | None:
         """By how much distances shrink where a result is smaller; `None` if they do not."""
@@ -217,6 +222,10 @@ class _Weighed:
         half = te.cast(te.cast(self.taps // 2, "index"), "i64")
         return te.cast(te.floor(self.positions[i]), "i64") - half + 1
 
+    def _neighbour(self, tap: te.Expr, i: te.Expr) -> te.Expr:
+        at = self._first(i) + te.cast(tap, "i64")
+        return te.cast(clamped(te.cast(at, "index"), self.x.shape[self.axis]), "i64")
+
     def _weight(self, i: te.Expr, tap: te.Expr) -> te.Expr:
         at = self._first(i) + te.cast(tap, "i64")
         distance = te.abs(te.cast(at, "f64") - self.positions[i])
@@ -236,11 +245,9 @@ class _Weighed:
         return reduce(lambda p, q: p + q, [self._part(i, te.cast(constant(tap), "index")) for tap in range(few)])
 
     def _part(self, i: tuple[te.Expr, ...], tap: te.Expr) -> te.Expr:
-        at = self._first(i[self.axis]) + te.cast(tap, "i64")
-        position = clamped(te.cast(at, "index"), self.x.shape[self.axis])
-        value = self.x[(*i[: self.axis], position, *i[self.axis + 1 :])]
-        weight = te.cast(self.weights[i[self.axis], tap], self.dtype)
-        return te.cast(value, self.dtype) * weight
+        at = te.cast(self.neighbours[tap, i[self.axis]], "index")
+        value = self.x[(*i[: self.axis], at, *i[self.axis + 1 :])]
+        return te.cast(value, self.dtype) * self.weights[tap, i[self.axis]]
 
 
 GridTap = tuple[te.Expr, te.Expr | None, te.Expr | None]

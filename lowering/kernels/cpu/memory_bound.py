@@ -157,7 +157,7 @@ class _Emitter:
         touched = {op.buffer for stage in self.stages for op in stage.accesses}
         own = [alloc.buffer for alloc in self.program.buffers]
         scan = scan_of(self.stages)
-        row = find_row(kernel, self.stages, self.reductions, own) if scan is None else None
+        row = None if scan is not None or self._transposes() else find_row(kernel, self.stages, self.reductions, own)
         kernel.divisors = values_of_reductions(self.stages, self.reductions, self.program)
         for parameter in self.func.params:
             if parameter in touched:
@@ -177,6 +177,11 @@ class _Emitter:
             RowKernel(kernel, self.func, self.program, self.stages, self.reductions).emit(row)
         self.func.detach_region(self.func.body)
         self.func.add_region(Region(self.body))
+
+    def _transposes(self) -> bool:
+        """Whether one of several elementwise stages is a transposition: tiles gain more than rows in cache."""
+        is_elementwise = len(self.stages) > 1 and not self.reductions
+        return is_elementwise and any(find_transposition(self.kernel, stage) is not None for stage in self.stages)
 
     def _results(self, scan: Scan | None) -> frozenset[SSAValue]:
         """Parameters that are written and never read; a scan has the previous sum in registers."""
