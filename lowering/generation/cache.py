@@ -55,13 +55,20 @@ class _Pools:
         count = len(arrays[0]) if arrays else 1
         self._free = list(range(count - 1, 0, -1))
         self._users = [0] * count
+        self._used = [False] * count
 
     def take(self) -> int:
-        """A page that nobody has; `CacheFull` if there is none."""
+        """A page that nobody has, of zeros; `CacheFull` if there is none."""
         if not self._free:
             raise CacheFull("the cache has no page left")
         page = self._free.pop()
         self._users[page] = 1
+        if self._used[page]:
+            # A step of a batch multiplies values that nobody sees by 0. Where somebody's numbers were infinite or NaN,
+            # the sum of a later sequence would be NaN.
+            for array in self.arrays:
+                array[page] = 0
+        self._used[page] = True
         return page
 
     def share(self, pages: Sequence[int]) -> None:

@@ -40,6 +40,20 @@ def test_sequences_that_begin_alike_share_pages_until_one_writes():
     assert cache.free_pages[0] == free
 
 
+def test_pages_are_given_without_the_numbers_of_others():
+    """Infinite numbers and NaN of one sequence would be in the sums of the next one that has its page."""
+    cache = _cache((None,), sequences=1)
+    one = cache.add_sequence()
+    _extend(cache, one, [1] * 3)
+    page, arrays = one.pages[0].numbers, [np.from_dlpack(each) for each in cache.arrays]
+    for array in arrays:
+        array[page] = np.nan
+    cache.remove_sequence(one)
+    _extend(cache, one, [1] * 3)
+    assert one.pages[0].numbers == page
+    assert all((array[page] == 0).all() for array in arrays)
+
+
 def test_a_window_frees_pages():
     """However long a text is, layers with a window have as many pages as the window, and positions count from these."""
     cache = _cache((WINDOW, None))
