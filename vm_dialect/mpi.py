@@ -5,7 +5,7 @@ are sent from their own memory: a few workers send each other what they exchange
 collectives of MPI or less, and combine it in the order of their numbers, so that all have the same. The tag of a
 message says what its sender is at: workers that disagree say so instead of waiting for each other. Many workers compare
 what they are about to do, and use the collectives of MPI. A worker that the others do not join within a time-out is an
-error.
+error, and so is one that ends before (`vm_dialect.leaving`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import numpy as np
 from mpi4py import MPI
 
 from vm_dialect.builtins import use_native_collectives
+from vm_dialect.leaving import PATIENCE, Leaving
 from vm_dialect.shared_memory import MOST_WORKERS, REGION, STARTED, TIMED_OUT, Poll, SharedMemory, is_available
 from vm_dialect.tensors import Array
 from vm_dialect.workers import ALONE, Call, dense, join, rows_of, rows_to_fill, tile_sizes, write_rows
@@ -78,6 +79,8 @@ class MPIGroup:
         self.size = self.comm.size
         self.index = self.comm.rank
         self._others = [*range(self.index), *range(self.index + 1, self.size)]
+        world = MPI.COMM_WORLD.Get_group()
+        self._ranks = [int(rank) for rank in self.comm.Get_group().Translate_ranks(None, world)]  # of all processes
         self._direct = self.comm.Dup()  # for what workers send each other: there, each message is the next one
         self._statuses = [MPI.Status() for _ in range(2 * len(self._others))]
         self._tags: dict[Call, int] = {}
@@ -114,17 +117,38 @@ class MPIGroup:
         other = next((rank for rank, each in enumerate(everyone) if each != everyone[0]), 0)
         raise RuntimeError(f"workers disagree: rank 0 is at {everyone[0]}, rank {other} at {everyone[other]}")
 
-    def _wait(self, requests: list[MPI.Request], what: str | Call, statuses: list[MPI.Status] | None = None) -> None:
-        """Waits for the others. MPI itself would keep the processor that they may need."""
+    def _wait(
+        self,
+        requests: list[MPI.Request],
+        what: str | Call,
+        statuses: list[MPI.Status] | None = None,
+        source: int | None = None,
+    ) -> None:
+        """Waits for the others, or one of them. MPI itself would keep the processor that they may need."""
         if MPI.Request.Testall(requests, statuses):
             return
-        started = time.monotonic()
+        started, asked = time.monotonic(), 0.0
         while not MPI.Request.Testall(requests, statuses):
             waited = time.monotonic() - started
             if self.timeout is not None and waited > self.timeout:
                 raise self._late(what)
+            if waited > asked + PATIENCE:
+                asked = waited
+                self._require_there(what, self._others if source is None else [source])
             if waited > AWAKE:
                 time.sleep(NAP)
+
+    def _require_there(self, what: str | Call, others: Sequence[int]) -> None:
+        """`RuntimeError` if one of some workers has ended."""
+        gone = _leaving[0].gone(self._ranks[other] for other in others) if _leaving else None
+        if gone is not None:
+            self.failed = True
+            raise RuntimeError(f"rank {gone} has ended, and will not come to {what}")
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether others have begun an exchange that this worker has not begun."""
+        return self._direct.Iprobe() or (self.memory is not None and self.memory.is_awaited)
 
     def _late(self, what: str | Call) -> TimeoutError:
         self.failed = True
@@ -326,10 +350,10 @@ class MPIGroup:
         what = f"a message of rank {source} with tag {tag}, {_like(out)}"
         if self.check:
             digest = np.empty(DIGEST, np.uint8)
-            self._wait([self.comm.Irecv(digest, source, 2 * tag)], what)
+            self._wait([self.comm.Irecv(digest, source, 2 * tag)], what, source=source)
             if digest.tobytes() != _digest(_like(out)):
                 raise RuntimeError(f"workers disagree: rank {self.index} expected {what}, and got another one")
-        self._wait([self.comm.Irecv(_bytes(out), source, 2 * tag + 1)], what)
+        self._wait([self.comm.Irecv(_bytes(out), source, 2 * tag + 1)], what, source=source)
 
 
 @dataclass
@@ -424,7 +448,8 @@ def join_mpi(
     """Makes this process a worker of a mesh, all of which MPI has started; gives the group of all workers.
 
     Up to `few` workers send each other what they exchange, or on one machine have it in `shared_memory`; more use the
-    collectives of MPI. From then on an exception that ends this process ends all of them, which might wait for it.
+    collectives of MPI. From then on an exception that ends this process ends all of them, which might wait for it; and
+    so does its end, if they do.
 
     `ValueError` if MPI has started another number of processes.
     """
@@ -435,6 +460,8 @@ def join_mpi(
         raise ValueError(f"the mesh [{sizes}] has {wanted} workers, but MPI has started {world.size}")
     if world.size > 1:
         sys.excepthook = _end_all
+        if not _leaving:
+            _leaving.append(Leaving(_is_awaited, abort))
     key = (tuple(mesh.items()), timeout, check, few, shared_memory)
     known = _joined.get(key)
     usable = known is not None and not any(group.failed for group in (known.mesh or {}).values())
@@ -442,6 +469,14 @@ def join_mpi(
         known = _joined[key] = _everyone(mesh, timeout, check, few, shared_memory)
     known.enter()
     return known
+
+
+_leaving: list[Leaving] = []
+"""Who has ended; from the first mesh of several workers on."""
+
+
+def _is_awaited() -> bool:
+    return any(group.is_awaited for known in _joined.values() for group in (known.mesh or {}).values())
 
 
 _joined: dict[object, MPIGroup] = {}

@@ -108,12 +108,19 @@ class SharedMemory:
         addresses = (*regions, *(0 for _ in range(MOST_WORKERS - len(regions))))
         self._state = _GroupState(index, len(regions), 0, CHUNK, nanoseconds, 0, 0 if moves else _NEVER, addresses, 0)
         self._memory = memory
+        self._index, self._regions = index, tuple(regions)
         self._digests: dict[Call, int] = {}
 
     @property
     def address(self) -> int:
         """Where code finds the state of the group."""
         return ctypes.addressof(self._state)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether another worker has posted an exchange that this one has not: regions begin with their number."""
+        posted = [ctypes.c_int64.from_address(region).value for region in self._regions]
+        return max(posted) > posted[self._index]
 
     def _digest(self, call: Call) -> int:
         found = self._digests.get(call)

@@ -417,7 +417,30 @@ def late() -> None:
     function(*values(3))
 
 
-FAULTS = (disagree, other_program, other_mesh, one_fails, killed, late)
+def _leaves(few: int, shared: bool) -> None:
+    group = join_mpi({"x": SIZE}, few=few, shared_memory=shared)
+    if RANK == 1:
+        sys.exit(0)
+    x = np.ones(3, np.float32)
+    group.allreduce(Call(ALLREDUCE, x.dtype, x.shape), x, np.empty_like(x), "sum")
+
+
+def leaves() -> None:
+    """A rank that ends, without an error, while another one waits for it in shared memory, ends both."""
+    _leaves(*WAYS["shared memory"])
+
+
+def leaves_messages() -> None:
+    """So does one whose messages another one waits for."""
+    _leaves(*WAYS["messages"])
+
+
+def leaves_collectives() -> None:
+    """And one that is to come to a collective of MPI, which others learn from it."""
+    _leaves(*WAYS["collectives of MPI"])
+
+
+FAULTS = (leaves, leaves_messages, leaves_collectives, disagree, other_program, other_mesh, one_fails, killed, late)
 WELL = (
     collectives,
     large,

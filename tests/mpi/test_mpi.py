@@ -61,6 +61,9 @@ def test_all_ranks_end_well(case: str, workers: int):
         ("other_mesh", "ValueError: the mesh [x = 3] has 3 workers, but MPI has started 2"),
         ("one_fails", "rank 1: ValueError: no memory for the weights"),
         ("killed", "signal 9"),
+        ("leaves", "rank 1: the process has ended, and others wait for it in an exchange"),
+        ("leaves_collectives", "RuntimeError: rank 1 has ended, and will not come to allreduce by sum of float32[3]"),
+        ("leaves_messages", "rank 1: the process has ended, and others wait for it in an exchange"),
         ("late", "rank 0: TimeoutError: other workers did not come to allreduce by sum of float32[3, 6] within 1 sec"),
     ],
 )
