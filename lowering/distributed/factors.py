@@ -53,6 +53,8 @@ class Factors:
     """Factors along which a worker has to know which tile it has: the op on its tiles is not the op alone. No tile may
     be empty.
     """
+    brought: Mapping[str, Dim] = field(default_factory=dict[str, Dim])
+    """Bytes that a worker gives all others along a factor, where the op on tiles has exchanges of its own."""
     equal: frozenset[str] = frozenset()
     """Factors that run over dimensions which are written differently, and are equal, as the op checks."""
     on_tiles: OpOnTiles | None = None

@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail, refuse
-from lowering.distributed.cost import FLOPS_PER_BYTE, bytes_of, estimate, redistribution, work
+from lowering.distributed.cost import FLOPS_PER_BYTE, all_gather, bytes_of, estimate, redistribution, work
 from lowering.distributed.demands import Demands, is_stored
 from lowering.distributed.factors import Choice, Factors, admits, choices
 from lowering.distributed.mesh import shardings_in
@@ -403,7 +403,10 @@ class _Propagation:
     def _seconds(self, op: Operation, factors: Factors, choice: Choice, at: int) -> float:
         """What an op takes, in the time in which a worker sends a byte."""
         axis = self.mesh.mesh[at]
-        total = estimate(work(op, factors)) / FLOPS_PER_BYTE / (1 if choice.factor is None else self._workers(at))
+        workers = self._workers(at)
+        total = estimate(work(op, factors)) / FLOPS_PER_BYTE / (1 if choice.factor is None else workers)
+        if choice.factor is not None and (brought := factors.brought.get(choice.factor)) is not None:
+            total += estimate(all_gather(brought * workers, workers).bytes)
         for operand, needed in zip(op.operands, choice.operands, strict=True):
             if isinstance(operand.type, TensorType):
                 total += estimate(redistribution(operand.type, axis, self._placements(operand)[at], needed).bytes)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Operation, SSAValue
 
 from lowering.distributed.factors import Factors, dims, named, shards
@@ -29,7 +29,9 @@ from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.sorting import ArgmaxOp, ArgminOp, ArgsortOp, BucketizeOp, SortOp, TopkOp, WhereOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.sharding import MeshAxis, tile_size
-from tir_dialect.dims import Dim
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim, product
+from tir_dialect.dtypes import byte_size
 
 
 @shards(SortOp, ArgsortOp, TopkOp)
@@ -56,7 +58,11 @@ def position_of_extremum(op: ArgmaxOp | ArgminOp) -> Factors | None:
     if extent is None:
         return Factors([stay], [result])
     whole = (*stay[:axis], "k", *stay[axis + 1 :])
-    return Factors([whole], [result], local={"k": partial(_among_tiles, op, axis, extent)})
+    rest = product(dim for at, dim in enumerate(dims(op.x)) if at != axis and dim is not None)
+    dtype = op.x.type.dtype if isinstance(op.x.type, TensorType) else None
+    brought = rest * (byte_size(i64) + byte_size(f32 if dtype is None else dtype))
+    local = partial(_among_tiles, op, axis, extent)
+    return Factors([whole], [result], local={"k": local}, brought={"k": brought})
 
 
 def _among_tiles(

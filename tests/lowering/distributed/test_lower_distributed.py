@@ -236,6 +236,21 @@ def test_positions_of_extrema_along_the_axis_that_is_shared(op: str, keepdims: s
         assert str(lowered).count("relax.ccl.allgather") == 2
 
 
+def test_exchanges_of_an_operator_count():
+    """Positions and extrema are 12 bytes for each row and worker: of four columns there are fewer bytes to gather."""
+    text = """relax.func @main[%n](%x: !relax.tensor<[n, WIDTH], f32, sharding<x = 4: S[1]>>) -> !relax.object {
+      %0 = relax.exp %x
+      %1 = relax.argmax %0 axis = 1
+      relax.return %1
+    }"""
+    for width, count in ((4, 1), (400, 2)):
+        module = check_sharded(
+            text.replace("WIDTH", str(width)), [[array(3, width)]], "propagate-sharding,lower-distributed"
+        )
+        gathers = [line for line in str(module).splitlines() if "relax.ccl.allgather" in line]
+        assert len(gathers) == count
+
+
 @pytest.mark.parametrize(("workers", "extent"), [(2, "m"), (3, "4"), (2, "1")])
 def test_positions_along_an_axis_of_which_a_worker_may_have_nothing_are_refused(workers: int, extent: str):
     info = f"!relax.tensor<[{extent}, n], f32, sharding<x = {workers}: S[0]>>"
