@@ -108,8 +108,8 @@ def _check_lengths(func: PrimFuncOp) -> None:
     if not views:
         return
     from tir_dialect.analysis.accesses import name_of
-    from tir_dialect.analysis.data_space import DataSpace
     from tir_dialect.analysis.functions import is_as_long, ranges
+    from tir_dialect.analysis.index_space import DataSpace
 
     space = DataSpace(func)
     for op in views:

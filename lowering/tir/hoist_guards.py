@@ -20,8 +20,7 @@ from lowering.locations import inherit_location
 from lowering.tir.access_assertions import assert_in_bounds, valid_starts
 from lowering.tir.lower_blocks import LowerBlock, LowerInitBlocksPass
 from lowering.tir.vectorize import vectorize_checks
-from tir_dialect.analysis.data_space import DataSpace
-from tir_dialect.analysis.index_space import IndexSpace, extremes
+from tir_dialect.analysis.index_space import DataSpace, IndexSpace, extremes
 from tir_dialect.analysis.size_conditions import facts
 from tir_dialect.analysis.structure import ancestors, blocks_in, enclosing_block, has_no_effects
 from tir_dialect.analysis.unproven_accesses import CHECKED, UnprovenAccess

@@ -44,9 +44,8 @@ from relax_dialect.struct_info.types import PrimType, TensorType
 from relax_dialect.traits import AliasesOperand, Checked
 from relax_dialect.witness_effects import CheckedWitness
 from tir_dialect.attributes import DimAttr, SymbolAttr, as_name_hint
-from tir_dialect.ops.assembly_format import Directive, State, op_definition
+from tir_dialect.ops.assembly_format import Directive, State, op_definition, parse_defined_operand
 from tir_dialect.ops.directives import DimExpr, Number, SameType, Text
-from tir_dialect.ops.syntax import parse_defined_operand
 
 
 class Binds(Directive):

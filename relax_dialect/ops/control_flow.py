@@ -45,8 +45,7 @@ from relax_dialect.struct_info.types import PrimType, TensorType
 from relax_dialect.traits import ControlFlow, EndsInYield, OnlyReadsTensors
 from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import Dim, constant, is_symbol_name
-from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.assembly_format import op_definition, parse_defined_operand
 
 CONDITION_TYPES = "a scalar tensor of i1 or a prim of i1"
 

@@ -28,9 +28,8 @@ from relax_dialect.ops.syntax import (
 from relax_dialect.struct_info.base import parse_struct_info
 from relax_dialect.struct_info.types import ObjectType, TensorType
 from tir_dialect.attributes import DimAttr, parse_optional_dim_list, print_dim_list
-from tir_dialect.ops.assembly_format import Directive, State
+from tir_dialect.ops.assembly_format import Directive, State, parse_defined_operand, parse_defined_operands
 from tir_dialect.ops.directives import Text
-from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
 
 
 class InferredTypes(Directive):

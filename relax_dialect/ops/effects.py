@@ -17,9 +17,8 @@ from relax_dialect.ops.directives import Message
 from relax_dialect.ops.syntax import print_arguments
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.traits import EffectsOfImpurity, MayBeImpure
-from tir_dialect.ops.assembly_format import Directive, State, op_definition
+from tir_dialect.ops.assembly_format import Directive, State, op_definition, parse_defined_operands
 from tir_dialect.ops.directives import Text
-from tir_dialect.ops.syntax import parse_defined_operands
 
 
 def _verify_format(op: Operation, format: str, count: int) -> None:

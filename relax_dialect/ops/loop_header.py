@@ -31,7 +31,7 @@ from relax_dialect.struct_info.match import Match, Mismatch, match_types
 from relax_dialect.struct_info.types import PrimType
 from relax_dialect.traits import ControlFlow, Loop
 from tir_dialect.attributes import SymbolAttr
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.assembly_format import parse_defined_operand
 
 
 class LoopOp(IRDLOperation, BindsBlockSymbols, ABC):

@@ -18,7 +18,7 @@ from tir_dialect.analysis.accesses import Reach, index_of, leaves, name_of, unco
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.structure import ancestors, is_inside, root_buffer, view_offsets
+from tir_dialect.analysis.structure import ancestors, is_defined_inside, root_buffer, view_offsets
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockIterator, BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp, WhileOp
@@ -100,7 +100,7 @@ class _Iterations:
         if lower is not None and upper is not None and self._space.less_equal(upper, lower + 1) is True:
             return None
         for store, always in self._stores(self._loop, True):
-            if not is_inside(root_buffer(store.buffer), self._loop):
+            if not is_defined_inside(root_buffer(store.buffer), self._loop):
                 indices = [*store.indices, *view_offsets(store.buffer)]
                 if (always and self._is_shared(indices)) or self._combines(store, indices):
                     return store
@@ -189,7 +189,7 @@ def _undeclared_buffer(block: BlockOp, declared: Sequence[RegionOp], kind: type[
             pending += [operand.owner for operand in op.operands]
     for op in accesses:
         root = root_buffer(op.buffer)
-        if isinstance(op, kind) and op not in computing and root not in known and not is_inside(root, block):
+        if isinstance(op, kind) and op not in computing and root not in known and not is_defined_inside(root, block):
             return f"a '{op.name}' of {name_of(root)}, which it does not declare{index_of(op)}"
     return None
 
@@ -294,7 +294,7 @@ def _values_from_outside(block: BlockOp) -> Iterator[SSAValue]:
         for operand in op.operands:
             if operand not in seen:
                 seen.add(operand)
-                if not is_inside(operand, block):
+                if not is_defined_inside(operand, block):
                     yield operand
 
 
@@ -326,7 +326,7 @@ def _misuses(block: BlockOp, *, conditions: bool = True) -> Iterator[tuple[SSAVa
     any_use = Dependence(lambda argument: argument in every, loads=loaded_from)
     direct_use = Dependence(lambda argument: argument in every, loads=lambda load: ())
     for store in stores:
-        if is_inside(root_buffer(store.buffer), block):
+        if is_defined_inside(root_buffer(store.buffer), block):
             continue
         indices = [*store.indices, *view_offsets(store.buffer)]
         deciding = any_use.of_all([*indices, *(_conditions(store, block) if conditions else ())])

@@ -16,7 +16,7 @@ from tir_dialect.analysis.structure import (
     enclosing_func,
     enclosing_loops,
     has_no_effects,
-    is_inside,
+    is_defined_inside,
     loop_of,
     root_buffer,
 )
@@ -169,7 +169,7 @@ class _Finder:
     def _ops_for(self, roots: Iterable[SSAValue]) -> tuple[Operation, ...] | None:
         """The ops inside of the outermost loop that the values need, in order; `None` if one has effects."""
         needed: set[Operation] = set()
-        pending = [value for value in roots if is_inside(value, self._outer)]
+        pending = [value for value in roots if is_defined_inside(value, self._outer)]
         while pending:
             owner = pending.pop().owner
             if not isinstance(owner, Operation) or owner in needed:
@@ -177,7 +177,7 @@ class _Finder:
             if owner.regions or not has_no_effects(owner):
                 return None
             needed.add(owner)
-            pending += [operand for operand in owner.operands if is_inside(operand, self._outer)]
+            pending += [operand for operand in owner.operands if is_defined_inside(operand, self._outer)]
         return tuple(op for op in self._outer.walk() if op in needed)
 
 
@@ -308,5 +308,5 @@ def _captured(init: InitOp) -> Iterator[SSAValue]:
     block = init.parent_op()
     for op in init.walk():
         for operand in op.operands:
-            if block is not None and not is_inside(operand, block):
+            if block is not None and not is_defined_inside(operand, block):
                 yield operand

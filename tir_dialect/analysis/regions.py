@@ -10,7 +10,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
-from tir_dialect.analysis.structure import is_inside
+from tir_dialect.analysis.structure import is_defined_inside
 from tir_dialect.dims import Dim, constant, maximum, minimum
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
@@ -125,7 +125,7 @@ class _RegionFinder:
             is_part = isinstance(view, MatchBufferOp)
             axes = self._through_view(view, axes, loops) if is_part else _whole(view.buffer_type)
             buffer = view.buffer
-        if is_inside(buffer, self._block):
+        if is_defined_inside(buffer, self._block):
             return
         before = found.get(buffer)
         if before is not None:

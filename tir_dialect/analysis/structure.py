@@ -106,7 +106,7 @@ def has_no_effects(op: Operation) -> bool:
     return op.name in _UNDECLARED or is_side_effect_free(op)
 
 
-def is_inside(value: SSAValue, op: Operation) -> bool:
+def is_defined_inside(value: SSAValue, op: Operation) -> bool:
     """Whether `value` is defined in a region of `op`."""
     outer = value.owner.parent_op()
     while outer is not None:

@@ -13,8 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from tir_dialect.analysis.accesses import ONE, Reach, name_of, reaches, runs_over, widths
-from tir_dialect.analysis.data_space import WIDE, DataSpace
-from tir_dialect.analysis.index_space import Variable, extremes
+from tir_dialect.analysis.index_space import WIDE, DataSpace, Variable, extremes
 from tir_dialect.analysis.size_conditions import SizeCondition, facts
 from tir_dialect.analysis.structure import loop_of
 from tir_dialect.dims import Dim

@@ -10,8 +10,7 @@ import numpy as np
 
 from tir_dialect.calling_conventions import ANY_BYTES, TENSOR_OBJECT_HEADER, Kind, OldKind
 from tir_dialect.dtypes import from_dlpack, from_numpy, lookup, numpy_dtype
-from tir_dialect.interpreter.errors import UnsupportedOpError
-from tir_dialect.interpreter.numerics import memory_at, read_text
+from tir_dialect.interpreter.numerics import UnsupportedOpError, memory_at, read_text
 
 CPU = 1
 _TO_OLD = {

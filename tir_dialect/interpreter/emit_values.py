@@ -17,8 +17,14 @@ from tir_dialect.analysis.patterns import exponent_of_sigmoid
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter import numerics
 from tir_dialect.interpreter.emitter import Emitter, Rule
-from tir_dialect.interpreter.errors import UnsupportedOpError
-from tir_dialect.interpreter.numerics import SIGMOID, bits_of, holds_integers, numpy_type, scalar_value
+from tir_dialect.interpreter.numerics import (
+    SIGMOID,
+    UnsupportedOpError,
+    bits_of,
+    holds_integers,
+    numpy_type,
+    scalar_value,
+)
 from tir_dialect.ops.arithmetic import ConvertOp, GreaterOp
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.scalars import DimOp, RampOp

@@ -14,16 +14,22 @@ import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 from tir_dialect import dtypes
-from tir_dialect.analysis.data_space import DataSources
 from tir_dialect.analysis.dims import DimEvaluator
+from tir_dialect.analysis.index_space import DataSources
 from tir_dialect.analysis.init import InitPlacement, init_placement
 from tir_dialect.analysis.size_conditions import first_effect, size_conditions
 from tir_dialect.dims import Atom, BroadcastAtom, Dim, FloorDivAtom, MaxAtom, MinAtom, ModAtom, SymbolAtom
 from tir_dialect.dims.division import broadcast_extents
 from tir_dialect.interpreter import numerics
-from tir_dialect.interpreter.errors import OutOfRangeError, UnsupportedOpError, fail_access
-from tir_dialect.interpreter.numerics import address_of, holds_integers, memory_at
-from tir_dialect.interpreter.tile_registers import TileRegisters
+from tir_dialect.interpreter.numerics import (
+    OutOfRangeError,
+    TileRegisters,
+    UnsupportedOpError,
+    address_of,
+    fail_access,
+    holds_integers,
+    memory_at,
+)
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallBoxedOp, CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp

@@ -1,5 +1,5 @@
-"""What generated code calls: arithmetic on single values, ops on all lanes of vectors, memory by its address, and how
-values are represented.
+"""What generated code calls: arithmetic on single values, ops on all lanes of vectors, memory by its address, tile
+registers, the errors of accesses, and how values are represented.
 
 Floating-point functions take and return `float`: results of narrower types are computed in double precision and
 rounded once.
@@ -19,7 +19,7 @@ import ctypes
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,23 @@ from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 from tir_dialect import dtypes
-from tir_dialect.interpreter.errors import UnsupportedOpError, fail_access
+from tir_dialect.ops.tile_registers import LAST_COLUMNS, LAST_ROWS, TILE_SIZE
+
+
+class OutOfRangeError(IndexError):
+    """An access outside its buffer, a view outside its source, or an iterator outside its domain."""
+
+
+class UnsupportedOpError(NotImplementedError):
+    """An op that has no reference semantics here."""
+
+
+def fail_access(op: str, buffer: str, indices: Sequence[int], extents: Sequence[int]) -> NoReturn:
+    """Raises the error of an access outside its buffer."""
+    for axis, (index, extent) in enumerate(zip(indices, extents, strict=True)):
+        if not 0 <= index < extent:
+            raise OutOfRangeError(f"'{op}' of buffer {buffer}: index {axis} is {index}, expected 0 <= index < {extent}")
+    raise AssertionError("unreachable: the access is in range")
 
 
 def divide_towards_zero(lhs: int, rhs: int) -> int:
@@ -418,3 +434,46 @@ def multiply_add_lanes(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarra
     rest = (product - (total - part)) + (z - part)
     is_tied_to_even = np.isfinite(total) & (rest != 0) & (total.view(np.int64) & 1 == 0)
     return np.where(is_tied_to_even, np.nextafter(total, np.copysign(np.inf, rest)), total).astype(a.dtype)
+
+
+class TileRegisters:
+    """The registers that `tir.configure_tiles` makes: `shape` gives the rows and groups of each."""
+
+    def __init__(self, rest: int):
+        if not 0 <= rest <= TILE_SIZE:
+            raise OutOfRangeError(f"'tir.configure_tiles' expected at most {TILE_SIZE} groups, got {rest}")
+        self._shapes = {LAST_ROWS: (TILE_SIZE, rest or TILE_SIZE), LAST_COLUMNS: (rest or TILE_SIZE, TILE_SIZE)}
+        self._tiles: dict[int, np.ndarray] = {}
+
+    def zero(self, tile: int) -> None:
+        """Makes accumulators zero: the same bits for both dtypes."""
+        self._tiles[tile] = np.zeros(self._shape(tile), np.int32)
+
+    def load(self, tile: int, buffer: np.ndarray, name: str, indices: Sequence[int]) -> None:
+        """Copies from memory."""
+        self._tiles[tile] = self._memory(tile, "tir.load_tile", buffer, name, indices).view(np.int32).copy()
+
+    def store(self, tile: int, buffer: np.ndarray, name: str, indices: Sequence[int]) -> None:
+        """Copies to memory."""
+        memory = self._memory(tile, "tir.store_tile", buffer, name, indices)
+        memory[...] = self._tiles[tile].view(memory.dtype)
+
+    def dot(self, acc: int, lhs: int, rhs: int, left: Any, right: Any) -> None:
+        """Adds the dot products of the rows and columns of two registers, whose numbers have these dtypes."""
+        is_float = np.dtype(left).kind != "i" and np.dtype(left).kind != "u"
+        kind, total = (np.float32, np.float32) if is_float else (np.int64, np.int32)
+        rows = np.ascontiguousarray(self._tiles[lhs]).view(left).astype(kind)
+        columns = np.ascontiguousarray(self._tiles[rhs].T).view(right).astype(kind)
+        sums = self._tiles[acc].view(total).astype(kind) + rows @ columns.T
+        self._tiles[acc] = sums.astype(total).view(np.int32)
+
+    def _shape(self, tile: int) -> tuple[int, int]:
+        return self._shapes.get(tile, (TILE_SIZE, TILE_SIZE))
+
+    def _memory(self, tile: int, op: str, buffer: np.ndarray, name: str, indices: Sequence[int]) -> np.ndarray:
+        *outer, row, column = indices
+        rows, groups = self._shape(tile)
+        for corner in (indices, (*outer, row + rows - 1, column + groups - 1)):
+            if not all(0 <= index < extent for index, extent in zip(corner, buffer.shape, strict=True)):
+                fail_access(op, name, corner, buffer.shape)
+        return buffer[(*outer, slice(row, row + rows), slice(column, column + groups))]

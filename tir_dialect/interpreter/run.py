@@ -23,8 +23,7 @@ from tir_dialect.interpreter.boxed import call_boxed
 from tir_dialect.interpreter.emit_statements import STATEMENT_RULES
 from tir_dialect.interpreter.emit_values import SCALAR_RULES, VECTOR_RULES, emit_elementwise
 from tir_dialect.interpreter.emitter import Emitter, Rule
-from tir_dialect.interpreter.errors import UnsupportedOpError
-from tir_dialect.interpreter.numerics import buffer_view, outside_view, scalar_value
+from tir_dialect.interpreter.numerics import UnsupportedOpError, buffer_view, outside_view, scalar_value
 from tir_dialect.ops.calls import CallBoxedOp, CallExternOp, CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp, require_prim_func
 from tir_dialect.types import BufferType

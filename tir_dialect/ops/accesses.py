@@ -20,8 +20,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from tir_dialect.ops.assembly_format import Directive, State
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.assembly_format import Directive, State, parse_defined_operand
 from tir_dialect.types import BufferType
 
 

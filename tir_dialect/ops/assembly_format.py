@@ -1,18 +1,5 @@
-"""Declarative syntax of ops whose operands are printed without types.
-
-An op says its text in xDSL's format language, and `op_definition` makes parser and printer of it:
-
-```python
-@op_definition
-class PrefetchOp(IRDLOperation):
-    assembly_format = "custom<Access>($buffer, $indices) `level` custom<Number>($level) attr-dict"
-    custom_directives = (Access, Number)
-```
-
-Three things differ from `irdl_op_definition`. An operand `$x` is a value that is defined before its use, so its type is
-known when it is read, and is not part of the format. Types are not checked while reading; the verifier reports what is
-wrong, with all other errors. And the format is compiled when an op of the class is first read or printed: a build loads
-hundreds of op classes and prints few of them.
+"""Declarative syntax of ops whose operands are printed without types, and the parsing of operands that are defined
+already.
 """
 
 from __future__ import annotations
@@ -41,9 +28,40 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tir_dialect.new_ops import new_op
-from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
 from vm_dialect.ops.base import Directive as BaseDirective
 from vm_dialect.ops.base import define_op
+
+
+def parse_optional_defined_operand(parser: Parser) -> SSAValue | None:
+    """Parses `%x` or `%x#1` if present; the value must be defined already, so its type need not be written."""
+    unresolved = parser.parse_optional_unresolved_operand()
+    if unresolved is None:
+        return None
+    values = parser.ssa_values.get(unresolved.operand_name)
+    if values is None:
+        parser.raise_error(f"value %{unresolved.operand_name} is used before its definition", unresolved.span)
+    if unresolved.index >= len(values):
+        parser.raise_error(
+            f"value %{unresolved.operand_name} has {len(values)} results, got index {unresolved.index}", unresolved.span
+        )
+    return values[unresolved.index]
+
+
+def parse_defined_operand(parser: Parser) -> SSAValue:
+    """Parses `%x` or `%x#1`; the value has to be defined already, so its type need not be written."""
+    return parser.expect(lambda: parse_optional_defined_operand(parser), "expected a value")
+
+
+def parse_defined_operands(parser: Parser) -> list[SSAValue]:
+    """Parses `%x, %y`, possibly nothing; the values have to be defined already."""
+    first = parse_optional_defined_operand(parser)
+    if first is None:
+        return []
+    operands = [first]
+    while parser.parse_optional_punctuation(","):
+        operands.append(parse_defined_operand(parser))
+    return operands
+
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 

@@ -25,8 +25,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.attributes import as_name_hint
 from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
+from tir_dialect.ops.assembly_format import parse_defined_operand
 from tir_dialect.ops.effects import VERIFIERS
-from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import IteratorKind, IteratorKindAttr
 
 I1 = IntegerType(1)

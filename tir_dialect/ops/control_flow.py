@@ -28,8 +28,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.new_ops import as_value, fill_op
-from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.assembly_format import op_definition, parse_defined_operand
 
 I1 = IntegerType(1)
 

@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from tir_dialect.attributes import as_name_hint
 from tir_dialect.new_ops import as_value, fill_op
 from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.assembly_format import parse_defined_operand
 from tir_dialect.types import LoopKind, LoopKindAttr
 
 _INDEX = IndexType()

@@ -14,7 +14,6 @@ from tir_dialect.schedule.primitives import (
     blockizing,
     caching,
     computing_at,
-    epilogue,
     inlining,
     layout,
     loops,
@@ -23,11 +22,9 @@ from tir_dialect.schedule.primitives import (
     queries,
     reductions,
     reindexing,
-    reverse_inlining,
     rfactor,
     rolling,
     sampling,
-    storage,
     tensorizing,
 )
 from tir_dialect.schedule.state import ScheduleState
@@ -130,7 +127,7 @@ class Schedule(ScheduleState):
     unannotate = annotating.unannotate
 
     compute_inline = inlining.compute_inline
-    reverse_compute_inline = reverse_inlining.reverse_compute_inline
+    reverse_compute_inline = inlining.reverse_compute_inline
     compute_at = computing_at.compute_at
     reverse_compute_at = computing_at.reverse_compute_at
     rolling_buffer = rolling.rolling_buffer
@@ -145,13 +142,13 @@ class Schedule(ScheduleState):
     reindex_cache_read = reindexing.reindex_cache_read
     reindex_cache_write = reindexing.reindex_cache_write
     annotate_buffer_access = annotating.annotate_buffer_access
-    set_scope = storage.set_scope
-    storage_align = storage.storage_align
-    unsafe_set_dtype = storage.unsafe_set_dtype
+    set_scope = annotating.set_scope
+    storage_align = annotating.storage_align
+    unsafe_set_dtype = annotating.unsafe_set_dtype
 
     decompose_reduction = reductions.decompose_reduction
     rfactor = rfactor.rfactor
-    fuse_reduction_epilogue = epilogue.fuse_reduction_epilogue
+    fuse_reduction_epilogue = reductions.fuse_reduction_epilogue
 
     transform_layout = layout.transform_layout
     transform_block_layout = layout.transform_block_layout

@@ -19,9 +19,8 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.raw_memory import AddressOfOp
 from tir_dialect.schedule.handles import ROOT, Block, HandleTable, Loop, ScheduleError, handles_in, is_inside
 from tir_dialect.schedule.instruction import NAMED, Recording, too_great, wrong_arguments
-from tir_dialect.schedule.rewriting.edits import erase_dead_ops
+from tir_dialect.schedule.rewriting.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.rewriting.materialize import hoist_sizes
-from tir_dialect.schedule.statements import blocks_in, scope_of
 from tir_dialect.schedule.trace import QUERIES, Trace
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import size_of

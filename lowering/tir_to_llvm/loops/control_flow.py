@@ -46,7 +46,7 @@ from lowering.tir_to_llvm.loops.serial import (
 )
 from lowering.tir_to_llvm.memory.allocation import release
 from tir_dialect.analysis.dims import DimEvaluator
-from tir_dialect.analysis.structure import is_inside, root_buffer
+from tir_dialect.analysis.structure import is_defined_inside, root_buffer
 from tir_dialect.dims import Dim, SymbolAtom, symbol
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
@@ -357,7 +357,7 @@ def _writes_are_apart(loop: ForOp, may_alias: bool) -> bool:
     def leaf(value: SSAValue) -> Dim | None:
         if value is loop.induction_var:
             return lane
-        return None if is_inside(value, loop) else symbol(f"relax$v{numbers.setdefault(value, len(numbers))}")
+        return None if is_defined_inside(value, loop) else symbol(f"relax$v{numbers.setdefault(value, len(numbers))}")
 
     evaluator = DimEvaluator(leaf)
     return all(_has_own_axis(group, evaluator, lane) for group in written)

@@ -11,7 +11,7 @@ from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
 from tests.lowering.tir_to_llvm.conftest import Check, find, parse
 from tir_dialect.interpreter import run_prim_func
-from tir_dialect.interpreter.errors import OutOfRangeError
+from tir_dialect.interpreter.numerics import OutOfRangeError
 from tir_dialect.target import Target
 
 TOTALS = {"i32": np.int32, "f32": np.float32}

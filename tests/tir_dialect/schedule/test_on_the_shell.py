@@ -21,7 +21,8 @@ from tests.tir_dialect.schedule.test_reductions import product_with_epilogue
 from tir_dialect import te
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.schedule import Schedule, intrinsics, trace
+from tir_dialect.schedule import Schedule, trace
+from tir_dialect.schedule.primitives import tensorizing
 from tir_dialect.schedule.state import PRIMITIVES
 from xdsl_relax.cli.relax_opt import main as optimize
 
@@ -29,7 +30,7 @@ Steps = Callable[[Schedule], object]
 
 INTRINSIC = """
 from tir_dialect import te
-from tir_dialect.schedule.intrinsics import TensorIntrin, register_tensor_intrin
+from tir_dialect.schedule.primitives.tensorizing import TensorIntrin, register_tensor_intrin
 
 def double():
     a = te.placeholder((4,), "i32", "a")
@@ -156,7 +157,7 @@ def schedules() -> dict[str, Schedule]:
     """Each schedule, made in Python."""
     made: dict[str, Schedule] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(intrinsics, "_INTRINS", {})
+        patch.setattr(tensorizing, "_INTRINS", {})
         exec(INTRINSIC, {})
         for name, (program, steps) in STEPS.items():
             func = program().clone()
@@ -205,7 +206,7 @@ def test_the_shell_does_what_python_does(name: str, schedules: dict[str, Schedul
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STEPS)
 def test_every_primitive_may_be_validated(name: str, schedules: dict[str, Schedule], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(intrinsics, "_INTRINS", {})
+    monkeypatch.setattr(tensorizing, "_INTRINS", {})
     exec(INTRINSIC, {})
     program, steps = STEPS[name]
     sch = Schedule(program().clone(), seed=3, validate=True)
@@ -218,7 +219,7 @@ def test_the_shell_validates(tmp_path: Path):
     (tmp_path / "intrinsic.py").write_text(wrong.replace("* 2", "* factor").replace("double():", "double(factor):"))
     (tmp_path / "in.mlir").write_text(str(ModuleOp([func := doubled()])))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(intrinsics, "_INTRINS", {})
+        patch.setattr(tensorizing, "_INTRINS", {})
         exec(INTRINSIC, {})
         sch = Schedule(func)
         STEPS["tensorize"][1](sch)

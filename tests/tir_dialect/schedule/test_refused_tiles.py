@@ -7,7 +7,7 @@ import pytest
 from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect.schedule import Schedule
-from tir_dialect.schedule.intrinsics import TensorIntrin, register_tensor_intrin
+from tir_dialect.schedule.primitives.tensorizing import TensorIntrin, register_tensor_intrin
 
 CONTENT = """
 tir.prim_func @f[%n](%A: !tir.buffer<[2, 8 * n], i32>, %B: !tir.buffer<[8 * n], i32>) {
@@ -46,7 +46,7 @@ tir.prim_func @difference(%A: !tir.buffer<[8], i32>, %B: !tir.buffer<[8], i32>) 
 
 @pytest.fixture(autouse=True)
 def _intrinsics(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tir_dialect.schedule.intrinsics._INTRINS", {})
+    monkeypatch.setattr("tir_dialect.schedule.primitives.tensorizing._INTRINS", {})
 
 
 def schedule(content: str, description: str) -> Schedule:

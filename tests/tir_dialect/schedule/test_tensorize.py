@@ -9,7 +9,7 @@ from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, sch
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
 from tir_dialect.schedule import Schedule
-from tir_dialect.schedule.intrinsics import TensorIntrin, register_tensor_intrin
+from tir_dialect.schedule.primitives.tensorizing import TensorIntrin, register_tensor_intrin
 
 SIZES = ({"n": 4, "m": 8, "k": 2}, {"n": 8, "m": 16, "k": 4})
 

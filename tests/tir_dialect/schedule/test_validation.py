@@ -10,7 +10,7 @@ from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Schedule
-from tir_dialect.schedule.intrinsics import TensorIntrin, register_tensor_intrin
+from tir_dialect.schedule.primitives.tensorizing import TensorIntrin, register_tensor_intrin
 from tir_dialect.schedule.validation import default_sizes
 
 

@@ -1,4 +1,6 @@
-"""The accesses of the ops inside an op: buffers and index ranges, as expressions of loop variables."""
+"""The accesses of the ops inside an op: buffers and index ranges, as expressions of loop variables; and dependences
+between the iterations of a loop.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,13 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from tir_dialect.analysis.dependence import Axis
+from tir_dialect.analysis.dependence import Axis, determine
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.structure import root_buffer
+from tir_dialect.analysis.structure import is_defined_inside, root_buffer
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
+from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import BufferViewOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.types import BufferType
@@ -128,3 +131,29 @@ def _touched(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
             if isinstance(argument.type, BufferType):
                 yield root_buffer(argument), False
                 yield root_buffer(argument), True
+
+
+def conflicting_buffers(space: IndexSpace, loop: ForOp) -> list[SSAValue]:
+    """The buffers with an element that one iteration may write and another may read or write.
+
+    Buffers that are allocated inside the loop are each iteration's own. A buffer is free of conflicts if its indices,
+    the same in all accesses, determine the loop variable.
+    """
+    by_buffer: dict[SSAValue, list[Access]] = {}
+    for access in accesses_in(space, loop):
+        if not is_defined_inside(access.buffer, loop):
+            by_buffer.setdefault(access.buffer, []).append(access)
+    variable = space.variable(loop.induction_var).dim
+    names = loop_names(space, loop)
+    found: list[SSAValue] = []
+    for buffer, accesses in by_buffer.items():
+        rows = list(zip(*{access.axes for access in accesses}, strict=True))
+        if any(access.is_store for access in accesses) and not determine(space, rows, variable, names):
+            found.append(buffer)
+    return found
+
+
+def loop_names(space: IndexSpace, loop: ForOp) -> set[str]:
+    """The symbols of a loop and the loops inside of it."""
+    loops = (op for op in loop.walk() if isinstance(op, ForOp))
+    return {space.variable(op.induction_var).dim.as_symbol or "" for op in loops}

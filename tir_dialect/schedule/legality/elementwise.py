@@ -16,8 +16,8 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.legality.accesses import read_buffers, touched_buffers, written_buffers
 from tir_dialect.schedule.legality.motion import describe, runs_between, touches
+from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.statements import is_index_op
 from tir_dialect.types import BufferType, IteratorKind
 
 

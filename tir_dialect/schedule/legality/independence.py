@@ -18,16 +18,22 @@ from xdsl.ir import Operation, SSAValue
 from tir_dialect.analysis.dependence import Axis, Dependence, determine, is_loop_variable
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange
-from tir_dialect.analysis.structure import ancestors, child_blocks, is_inside
+from tir_dialect.analysis.structure import ancestors, child_blocks, is_defined_inside
 from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp, WhileOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.legality.accesses import Access, accesses_in, described, touched_buffers
-from tir_dialect.schedule.legality.conflicts import conflicting_buffers, loop_names
+from tir_dialect.schedule.legality.accesses import (
+    Access,
+    accesses_in,
+    conflicting_buffers,
+    described,
+    loop_names,
+    touched_buffers,
+)
 from tir_dialect.schedule.legality.instances import Instances, check_in_order
+from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.statements import is_index_op
 from tir_dialect.schedule.structure import Less, conditions_of
 from tir_dialect.types import IteratorKind
 
@@ -110,7 +116,7 @@ def distances(instances: Instances) -> list[Distance]:
 
 def _is_always(access: Access, block: BlockOp) -> bool:
     """Whether an access is one of memory from outside, under no condition in the block, and not in its init."""
-    if is_inside(access.buffer, block):
+    if is_defined_inside(access.buffer, block):
         return False
     for op in ancestors(access.op):
         if op is block:

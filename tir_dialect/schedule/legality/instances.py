@@ -1,4 +1,6 @@
-"""Which instances of a block the loops around it make: for which values of its iterators, how often, in which order."""
+"""Which instances of a block the loops around it make: for which values of its iterators, how often, in which order;
+and whether accesses stay inside of their buffers in instances that a block did not have before.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from tir_dialect.analysis.dependence import Axis, Dependence, determine, is_loop_variable
 from tir_dialect.analysis.digits import as_sum
+from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
 from tir_dialect.analysis.init import init_placement, where_not_empty
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors, enclosing_loops
@@ -16,10 +19,10 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.legality.accesses import Access
+from tir_dialect.schedule.legality.accesses import Access, loop_names
 from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense_once, loops_between
-from tir_dialect.schedule.legality.conflicts import loop_names
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure import Less, conditions_of, iterator_extent
 
@@ -286,3 +289,50 @@ def common_loop(first: BlockOp, second: ForOp) -> ForOp | None:
     """The innermost loop around both."""
     loops = [loop for loop in enclosing_loops(first) if is_inside(second, loop)]
     return loops[-1] if loops else None
+
+
+def check_new_instances(
+    self: ScheduleState,
+    instances: Instances,
+    extents: Sequence[Dim],
+    numbers: Sequence[int],
+    accesses: Sequence[LoadOp | StoreOp],
+) -> None:
+    """Refuses to run accesses of a block wherever its iterators are below `extents` if they might leave a buffer there.
+
+    They do not if there is an instance now for all of these values of the iterators `numbers`, which they depend on.
+    """
+    block, equal = instances.block, self.space.prover.equal
+    domain = zip(instances.extents(numbers), numbers, strict=True)
+    is_same = all(equal(own, extents[number]) is True for own, number in domain)
+    if is_same and instances.take_all(numbers) and instances.have_others(numbers):
+        return
+    # An access that is not known to be in its buffer while the iterators of the block are below the
+    # extents.
+    space = IndexSpace(block)
+    variables = [
+        Variable(argument, space.variable(argument).dim, constant(0), extent)
+        for argument, extent in zip(block.body.block.args, extents, strict=True)
+    ]
+    access = next((op for op in accesses if not _is_inside(space, op, variables)), None)
+    if access is not None:
+        raise self.error(
+            f'block "{block.block_name.data}" would run for elements for which it may not run now, and may access '
+            f'buffer "{access.buffer.name_hint}" outside of its shape there'
+        )
+
+
+def accesses_of(block: BlockOp) -> list[LoadOp | StoreOp]:
+    """The loads and stores of a block."""
+    return [op for op in block.body.walk() if isinstance(op, LoadOp | StoreOp)]
+
+
+def _is_inside(space: IndexSpace, op: LoadOp | StoreOp, variables: Sequence[Variable]) -> bool:
+    for index, extent in zip(op.indices, op.buffer_type.shape, strict=True):
+        dim = space.dim_of(index)
+        found = None if dim is None else extremes(dim, variables, space.prover)
+        if found is None or op.lanes is not None:
+            return False
+        if space.less_equal(0, found.low) is not True or space.prover.less(found.high, extent) is not True:
+            return False
+    return True

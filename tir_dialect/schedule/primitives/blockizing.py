@@ -19,11 +19,16 @@ from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.instances import Instances, check_in_order
 from tir_dialect.schedule.primitives.reductions import check_pure_loops, driven_apart, nest_init
-from tir_dialect.schedule.rewriting.edits import rebuild_block
+from tir_dialect.schedule.rewriting.edits import (
+    common_insert_point,
+    is_index_op,
+    only_statement,
+    rebuild_block,
+    unique_block_name,
+)
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.statements import common_insert_point, is_index_op, only_statement, unique_block_name
 from tir_dialect.schedule.structure import Less, conditions_of, iterator_extent, sized_extent
 from tir_dialect.types import IteratorKind
 

@@ -41,7 +41,7 @@ from tir_dialect.schedule.rewriting.cache_placement import (
     unshared_insert_point,
     unwritten_insert_point,
 )
-from tir_dialect.schedule.rewriting.edits import before_all
+from tir_dialect.schedule.rewriting.edits import before_all, is_index_op, scope_of, unique_block_name
 from tir_dialect.schedule.rewriting.nests import (
     allocate_like,
     check_no_branch,
@@ -52,7 +52,6 @@ from tir_dialect.schedule.rewriting.nests import (
 )
 from tir_dialect.schedule.rewriting.partial_writes import copy_only, written_where
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.statements import is_index_op, scope_of, unique_block_name
 from tir_dialect.schedule.structure import iterator_extent, shape_of, sized_extent
 from tir_dialect.types import BufferType, IteratorKind
 

@@ -11,19 +11,30 @@ from xdsl.ir import Operation, SSAValue
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.init import init_placement
 from tir_dialect.analysis.regions import AxisRange, block_regions
-from tir_dialect.analysis.structure import ancestors, root_buffer
-from tir_dialect.analysis.structure import is_inside as is_defined_inside
+from tir_dialect.analysis.structure import ancestors, is_defined_inside, root_buffer
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
+from tir_dialect.schedule.legality.accesses import (
+    Access,
+    accesses_in,
+    conflicting_buffers,
+    read_buffers,
+    written_buffers,
+)
 from tir_dialect.schedule.legality.boxes import Position, box_in, join, positions_of
-from tir_dialect.schedule.legality.conflicts import conflicting_buffers
 from tir_dialect.schedule.legality.consumers import available
 from tir_dialect.schedule.legality.elementwise import own_allocation
-from tir_dialect.schedule.legality.instances import Instances, check_in_order, common_loop, is_dense
+from tir_dialect.schedule.legality.instances import (
+    Instances,
+    accesses_of,
+    check_in_order,
+    check_new_instances,
+    common_loop,
+    is_dense,
+)
 from tir_dialect.schedule.legality.motion import (
     check_same_instances,
     describe,
@@ -31,7 +42,6 @@ from tir_dialect.schedule.legality.motion import (
     runs_between,
     touches,
 )
-from tir_dialect.schedule.legality.safe_accesses import accesses_of, check_new_instances
 from tir_dialect.schedule.rewriting.nests import (
     check_movable,
     check_no_branch,

@@ -20,21 +20,22 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import Loop, is_inside
 from tir_dialect.schedule.instruction import too_great
-from tir_dialect.schedule.legality.accesses import Access, accesses_in
-from tir_dialect.schedule.legality.conflicts import loop_names
+from tir_dialect.schedule.legality.accesses import Access, accesses_in, loop_names
 from tir_dialect.schedule.primitives.blockizing import check_inits
-from tir_dialect.schedule.rewriting.edits import add_condition, before_all, move_ops
-from tir_dialect.schedule.rewriting.materialize import Materializer
-from tir_dialect.schedule.rewriting.normalize import prove_conditions, simplify_bindings
-from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.statements import (
+from tir_dialect.schedule.rewriting.edits import (
+    add_condition,
+    before_all,
     blocks_in,
     is_index_op,
+    move_ops,
     only_statement,
     statements,
     unique_block_name,
     users_of,
 )
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.normalize import prove_conditions, simplify_bindings
+from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import IteratorKind, LoopKind
 
 

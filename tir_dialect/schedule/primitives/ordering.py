@@ -14,10 +14,9 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.independence import check_reorderable
 from tir_dialect.schedule.primitives.loops import check_split, split
-from tir_dialect.schedule.rewriting.edits import after_removal, rebuild_block
+from tir_dialect.schedule.rewriting.edits import after_removal, only_statement, rebuild_block
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.statements import only_statement
 
 
 @primitive

@@ -14,8 +14,7 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tir_dialect.analysis.structure import is_inside as is_defined_inside
-from tir_dialect.analysis.structure import loop_of, root_buffer
+from tir_dialect.analysis.structure import is_defined_inside, loop_of, root_buffer
 from tir_dialect.dims import Dim, ceildiv, from_term, maximum, minimum
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
@@ -31,7 +30,14 @@ from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.primitives.loops import check_serial
 from tir_dialect.schedule.primitives.reductions import loops_from, nest_init
 from tir_dialect.schedule.rewriting.buffers import redirect
-from tir_dialect.schedule.rewriting.edits import rebuild_block, set_condition
+from tir_dialect.schedule.rewriting.edits import (
+    is_index_op,
+    nest_of,
+    only_statement,
+    rebuild_block,
+    set_condition,
+    unique_block_name,
+)
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.nests import (
     check_no_branch,
@@ -43,7 +49,6 @@ from tir_dialect.schedule.rewriting.nests import (
 )
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive, query
-from tir_dialect.schedule.statements import is_index_op, nest_of, only_statement, unique_block_name
 from tir_dialect.schedule.structure import Less, conditions_of, conjuncts, iterator_extent, shape_of, sized_extent
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 

@@ -9,8 +9,8 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
+from tir_dialect.schedule.rewriting.edits import blocks_in, scope_of
 from tir_dialect.schedule.state import ScheduleState, primitive, query
-from tir_dialect.schedule.statements import blocks_in, scope_of
 
 
 @query

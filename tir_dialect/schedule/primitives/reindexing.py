@@ -18,9 +18,8 @@ from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
 from tir_dialect.schedule.legality.elementwise import check_plain_uses
-from tir_dialect.schedule.legality.instances import Instances, is_dense
+from tir_dialect.schedule.legality.instances import Instances, check_new_instances, is_dense
 from tir_dialect.schedule.legality.motion import describe, touches
-from tir_dialect.schedule.legality.safe_accesses import check_new_instances
 from tir_dialect.schedule.rewriting.buffers import (
     Which,
     access_of,
@@ -36,11 +35,11 @@ from tir_dialect.schedule.rewriting.cache_placement import (
     unshared_insert_point,
     unwritten_insert_point,
 )
+from tir_dialect.schedule.rewriting.edits import unique_block_name
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.nests import check_no_branch, check_plain_conditions, insert_nest
 from tir_dialect.schedule.rewriting.normalize import Cloner, check_cloneable
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.statements import unique_block_name
 from tir_dialect.schedule.structure import sized_extent
 from tir_dialect.types import BufferType, IteratorKind
 

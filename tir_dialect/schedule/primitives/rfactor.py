@@ -16,8 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.init import init_placement
-from tir_dialect.analysis.structure import ancestors, block_of, enclosing_loops, root_buffer
-from tir_dialect.analysis.structure import is_inside as is_defined_inside
+from tir_dialect.analysis.structure import ancestors, block_of, enclosing_loops, is_defined_inside, root_buffer
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import ElementType, lookup, numpy_dtype
 from tir_dialect.ops.blocks import BlockOp, InitOp
@@ -37,11 +36,11 @@ from tir_dialect.schedule.primitives.reductions import (
     hoist_init,
     nest_copies,
 )
+from tir_dialect.schedule.rewriting.edits import nest_of, unique_block_name
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.nests import check_no_branch
 from tir_dialect.schedule.rewriting.normalize import Cloner, Redirect, check_cloneable
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.statements import nest_of, unique_block_name
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of
 from tir_dialect.te.coerce import integer_range, is_bool, is_float
 from tir_dialect.te.emit_scalar import emit_constant

@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.regions import block_regions
-from tir_dialect.analysis.structure import ancestors, is_inside, root_buffer
+from tir_dialect.analysis.structure import ancestors, is_defined_inside, root_buffer
 from tir_dialect.dims import Dim, constant, maximum, product
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
@@ -178,7 +178,7 @@ def _is_element(block: BlockOp, load: LoadOp) -> bool:
 def _is_known(block: BlockOp, value: SSAValue) -> bool:
     """Whether a value is known at the end of a block."""
     home = value.owner.parent if isinstance(value.owner, Operation) else value.owner
-    return home is block.body.block or not is_inside(value, block)
+    return home is block.body.block or not is_defined_inside(value, block)
 
 
 def mapped_shape(

@@ -8,8 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.init import init_placement
-from tir_dialect.analysis.structure import ancestors
-from tir_dialect.analysis.structure import is_inside as is_defined_inside
+from tir_dialect.analysis.structure import ancestors, is_defined_inside
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
@@ -17,8 +16,8 @@ from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.motion import describe, is_in_any, touches
+from tir_dialect.schedule.rewriting.edits import nest_of, scope_of
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.statements import nest_of, scope_of
 from tir_dialect.types import IteratorKind
 
 

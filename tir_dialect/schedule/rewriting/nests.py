@@ -20,11 +20,10 @@ from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
 from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.motion import describe
-from tir_dialect.schedule.rewriting.edits import erase_idle, rebuild_block
+from tir_dialect.schedule.rewriting.edits import ancestor_in, erase_idle, rebuild_block, statements, users_of
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.statements import ancestor_in, statements, users_of
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 

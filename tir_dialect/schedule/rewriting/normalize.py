@@ -13,13 +13,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.structure import enclosing_block, is_inside
+from tir_dialect.analysis.structure import enclosing_block, is_defined_inside
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.schedule.rewriting.edits import rebuild_block, set_condition
+from tir_dialect.schedule.rewriting.edits import blocks_in, is_index_op, rebuild_block, set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.statements import blocks_in, is_index_op
 from tir_dialect.schedule.structure import Less, conditions_of
 
 
@@ -102,7 +101,7 @@ def check_cloneable(self: ScheduleState, block: BlockOp, value: SSAValue) -> Non
     pending = [value]
     while pending:
         owner = pending.pop().owner
-        if not isinstance(owner, Operation) or not is_inside(owner.results[0], block):
+        if not isinstance(owner, Operation) or not is_defined_inside(owner.results[0], block):
             continue
         if not is_index_op(owner):
             name, found = block.block_name.data, f"'{owner.name}'"
