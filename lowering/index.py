@@ -40,7 +40,7 @@ INDEX: dict[str, Entry] = {
         requires=("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"),
     ),
     "convert-conv1d-to-conv2d": Entry(
-        "lowering.relax.layout.convert_conv1d_to_conv2d:ConvertConv1dToConv2dPass", requires=("relax.nn.conv1d",)
+        "lowering.relax.layout.convert_layout:ConvertConv1dToConv2dPass", requires=("relax.nn.conv1d",)
     ),
     "convert-layout": Entry(
         "lowering.relax.layout.convert_layout:ConvertLayoutPass", requires=("relax.nn.conv2d", "relax.nn.conv3d")
@@ -66,7 +66,7 @@ INDEX: dict[str, Entry] = {
     ),
     "expand-matmul-of-sum": Entry("lowering.relax.rewrites.rewrite_matmul:ExpandMatmulOfSumPass"),
     "expand-recurrent-layers": Entry(
-        "lowering.relax.rewrites.expand_recurrent_layers:ExpandRecurrentLayersPass",
+        "lowering.relax_to_tir.recurrent:ExpandRecurrentLayersPass",
         requires=("relax.nn.rnn", "relax.nn.gru", "relax.nn.lstm", "relax.nn.recurrence"),
     ),
     "expand-tuple-arguments": Entry("lowering.relax.functions.expand_tuple_arguments:ExpandTupleArgumentsPass"),
@@ -160,7 +160,7 @@ INDEX: dict[str, Entry] = {
     "plan-memory": Entry("lowering.relax.memory.plan_memory:PlanMemoryPass"),
     "poison-memory": Entry("lowering.relax.memory.poison_memory:PoisonMemoryPass"),
     "propagate-quantization": Entry(
-        "lowering.relax.rewrites.propagate_quantization:PropagateQuantizationPass", requires=("relax.astype",)
+        "lowering.relax.rewrites.simplify_quantization:PropagateQuantizationPass", requires=("relax.astype",)
     ),
     "propagate-sharding": Entry("lowering.distributed.propagate_sharding:PropagateShardingPass"),
     "quantize-weights": Entry(
@@ -204,13 +204,13 @@ INDEX: dict[str, Entry] = {
         "lowering.relax.convert_dataflow:ToNonDataflowPass", removes=("relax.dataflow", "relax.output")
     ),
     "topological-sort": Entry("lowering.relax.topological_sort:TopologicalSortPass"),
-    "unroll": Entry("lowering.tir.unroll:UnrollPass"),
+    "unroll": Entry("lowering.tir.vectorize:UnrollPass"),
     "update-param-struct-info": Entry("lowering.relax.functions.update_param_struct_info:UpdateParamStructInfoPass"),
     "use-byte-tables": Entry(
         "lowering.relax.rewrites.simplify_quantization:UseByteTablesPass", requires=("relax.astype",)
     ),
     "use-inplace-calls": Entry("lowering.relax.memory.use_inplace_calls:UseInplaceCallsPass"),
-    "use-winograd": Entry("lowering.relax.rewrites.use_winograd:UseWinogradPass", requires=("relax.nn.conv2d",)),
+    "use-winograd": Entry("lowering.relax_to_tir.winograd:UseWinogradPass", requires=("relax.nn.conv2d",)),
     "vectorize": Entry("lowering.tir.vectorize:VectorizePass"),
     "verify-dominance": Entry("lowering.verify.module:VerifyDominancePass"),
     "verify-stage": Entry("lowering.verify.stages:VerifyStagePass"),

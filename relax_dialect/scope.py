@@ -1,5 +1,5 @@
-"""Scoping of symbols: which an op uses, which values witness them, and what is known about their values; and look-up of
-the functions of a module by name.
+"""Scoping of symbols: which an op uses, which values witness them, why an op that binds symbols may not be removed, and
+what is known about their values; and look-up of the functions of a module by name.
 
 The rule, a symbol may be used exactly where some witness dominates, is verified by a pass over whole functions; this
 file says what one op or block contributes to it.
@@ -8,7 +8,9 @@ file says what one op or block contributes to it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -17,6 +19,7 @@ from typing_extensions import override
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.irdl import IRDLOperation
+from xdsl.traits import ConditionallySpeculatable, EffectInstance, MemoryEffect, MemoryEffectKind, Resource
 
 from relax_dialect.struct_info.base import PartialShapeAttr, shape_symbols
 from relax_dialect.struct_info.symbols import iter_symbols
@@ -167,3 +170,55 @@ def called_functions(op: Operation) -> Iterator[str]:
     callee = op.properties.get("callee")
     if isinstance(callee, SymbolRefAttr):
         yield callee.string_value()
+
+
+_NO_EFFECT: frozenset[EffectInstance] = frozenset()
+
+
+@dataclass(frozen=True)
+class SymbolScope(Resource):
+    """The symbols that are in scope. No value changes with it: effects on it do not make an op impure."""
+
+    def name(self) -> str:
+        return "<symbols>"
+
+
+class CheckedWitness(MemoryEffect, ConditionallySpeculatable):
+    """Like `Checked`, for an op that may bind symbols.
+
+    A use of a symbol in a type or property is no use of a value, so passes that only see values would drop the witness.
+    While there is such a use, the op makes something that belongs to a value of the user: an op that holds both may be
+    removed, the witness alone may not.
+    """
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        bound = symbols_witnessed(op).keys()
+        user = next(_values_with(bound, op), None) if bound else None
+        if user is None:
+            return _NO_EFFECT
+        return frozenset((EffectInstance(MemoryEffectKind.ALLOC, user, SymbolScope()),))
+
+    @classmethod
+    def is_speculatable(cls, op: Operation) -> bool:
+        return False
+
+
+def _values_with(symbols: Collection[str], op: Operation) -> Iterator[SSAValue]:
+    """Values of ops that use one of the symbols otherwise than through a result of `op`, the outermost scope first."""
+    parent = op.parent_op()
+    if parent is not None and (passed_on := symbols & symbols_witnessed(parent).keys()):
+        yield from _values_with(passed_on, parent)
+    own = set(op.results)
+    following = op.next_op
+    while following is not None:
+        for inner in following.walk():
+            if _uses(inner, symbols):
+                yield from (value for value in (*inner.results, *inner.operands) if value not in own)
+        following = following.next_op
+
+
+def _uses(op: Operation, symbols: Collection[str]) -> bool:
+    return not symbols_used(op).isdisjoint(symbols) or any(
+        not block_symbols_used(block).isdisjoint(symbols) for region in op.regions for block in region.blocks
+    )

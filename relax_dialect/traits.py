@@ -17,7 +17,7 @@ from xdsl.traits import (
 )
 
 from relax_dialect.external import EFFECTS
-from relax_dialect.witness_effects import CheckedWitness
+from relax_dialect.scope import CheckedWitness
 
 _ANY_EFFECT = frozenset((EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)))
 _NO_EFFECT: frozenset[EffectInstance] = frozenset()

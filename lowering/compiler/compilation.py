@@ -17,8 +17,7 @@ from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from lowering.cache.code_cache import CodeCache
-from lowering.compiler.kernels.kernel_lowering import KernelOptions
-from lowering.compiler.kernels.kernel_maker import MANY_KERNELS, load_elsewhere
+from lowering.compiler.kernels.kernel_maker import MANY_KERNELS, KernelOptions, load_elsewhere
 from lowering.compiler.kernels.kernels import KernelPlan, Kernels, plan_kernels
 from lowering.compiler.signatures import packed_note, signatures_note
 from lowering.diagnostics import fail

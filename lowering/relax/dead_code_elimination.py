@@ -18,9 +18,8 @@ from lowering.relax.call_graph import CallGraph
 from relax_dialect.ops.control_flow import IfOp, YieldOp, yielded
 from relax_dialect.ops.dataflow import DataflowOp, OutputOp
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.scope import block_symbols_used, symbols_used, symbols_witnessed
+from relax_dialect.scope import CheckedWitness, block_symbols_used, symbols_used, symbols_witnessed
 from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.witness_effects import CheckedWitness
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import Finding, refuse
 from lowering.relax.call_graph import CallGraph
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.binding import GuardOp, MatchCastOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, DestinationPassing
 from relax_dialect.ops.callees import function_value_type

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from lowering.locations import inherit_location
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import ClosureOp

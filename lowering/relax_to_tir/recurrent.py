@@ -1,6 +1,7 @@
 """Recurrent layers: one matrix product for the data of all steps, then a kernel that goes through the steps.
 
-Constant weights are transposed outside of the kernel, where they can be folded.
+Constant weights are transposed outside of the kernel, where they can be folded: `expand-recurrent-layers` does it
+before constants are.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import ClassVar, TypeAlias
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
+from lowering.registry import Pass
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.relax_to_tir.kernel import Kernel, legalizes, rewrites
 from lowering.relax_to_tir.scalars import narrowed, number, wide_dtype, widen
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.indexing import StridedSliceOp
 from relax_dialect.ops.linear_algebra import MatmulOp
@@ -354,3 +360,44 @@ class _QuantizedSteps(_Steps):
 
 
 _UPDATES: dict[str, Update] = {"rnn": _Steps.rnn, "gru": _Steps.gru, "lstm": _Steps.lstm}
+
+
+class ExpandRecurrentLayersPass(Pass):
+    """Splits a recurrent layer into one matrix product for the inputs of all steps, and a recurrence.
+
+    Before:
+
+    ```mlir
+    %y, %h = relax.nn.rnn %x, %w, %r, %b, %lengths, %h0
+    ```
+
+    After:
+
+    ```mlir
+    %0 = relax.permute_dims %w2                   // %w2 : the weights of both directions as rows
+    %1 = relax.matmul %x2, %0
+    %2 = relax.add %1, %b2
+    %3 = relax.permute_dims %r axes = [0, 2, 1]
+    %y, %h = relax.nn.recurrence %2, %3, ...
+    ```
+
+    Layers with dimensions that have no names are left to `legalize-ops`, which does the same later. Idempotent.
+    """
+
+    name = "expand-recurrent-layers"
+    requires = ("relax.nn.rnn", "relax.nn.gru", "relax.nn.lstm", "relax.nn.recurrence")
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        apply_graph_patterns(op, [ExpandRecurrentLayer()])
+
+
+class ExpandRecurrentLayer(RewritePattern):
+    """A layer is matrix products over the whole sequence, and the recurrence that is left of each direction."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: RecurrentLayerOp, rewriter: PatternRewriter) -> None:
+        # Brings tensor expressions with it, which few programs need here.
+
+        values = layer(op, rewriter)
+        if values is not None:
+            rewriter.replace(op, [], values)

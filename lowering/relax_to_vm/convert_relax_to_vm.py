@@ -12,19 +12,21 @@ from lowering.diagnostics import Finding, refuse
 from lowering.registry import Pass
 from lowering.relax.shapes.lower_shapes import implicit_checks
 from lowering.relax_to_vm.binding import ConvertCheckArgs, ConvertGuard, ConvertMatchCast
-from lowering.relax_to_vm.calls import (
+from lowering.relax_to_vm.control_flow import (
     ConvertCall,
     ConvertCallClosure,
     ConvertCallPacked,
     ConvertCallPurePacked,
     ConvertExternFunc,
+    ConvertFor,
+    ConvertIf,
     ConvertMakeClosure,
     ConvertReturn,
+    ConvertWhile,
+    ConvertYield,
     convert_function,
 )
-from lowering.relax_to_vm.control_flow import ConvertFor, ConvertIf, ConvertWhile, ConvertYield
 from lowering.relax_to_vm.converter import Constants
-from lowering.relax_to_vm.effects import ConvertAssert, ConvertPrint
 from lowering.relax_to_vm.memory import (
     ConvertAllocStorage,
     ConvertAllocTensor,
@@ -35,17 +37,23 @@ from lowering.relax_to_vm.memory import (
     ConvertStorageTensor,
     ConvertView,
 )
-from lowering.relax_to_vm.shapes import (
+from lowering.relax_to_vm.values import (
+    ConvertAssert,
+    ConvertConstant,
+    ConvertDType,
+    ConvertNull,
+    ConvertPrim,
+    ConvertPrint,
     ConvertShape,
     ConvertShapeGet,
     ConvertShapeOf,
     ConvertShapeToTensor,
     ConvertSize,
+    ConvertString,
     ConvertTensorToShape,
     ConvertTuple,
     ConvertTupleGet,
 )
-from lowering.relax_to_vm.values import ConvertConstant, ConvertDType, ConvertNull, ConvertPrim, ConvertString
 from lowering.rewriting import PatternIndex
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import symbol_name

@@ -18,7 +18,7 @@ from lowering.llvm.builder.llvm_builder import POINTER, ModuleBuilder
 from lowering.registry import Pass
 from lowering.rewriting import PatternIndex
 from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
-from lowering.tir_to_llvm.calls import LowerCall, LowerCallExtern, inner_name
+from lowering.tir_to_llvm.calls import LowerCall, LowerCallBoxed, LowerCallExtern, LowerCallPacked, inner_name
 from lowering.tir_to_llvm.emitter import (
     Buffer,
     Emitter,
@@ -41,15 +41,18 @@ from lowering.tir_to_llvm.loops.scalar_ops import (
     LowerVectorBitcast,
 )
 from lowering.tir_to_llvm.memory.accesses import (
+    LowerAddressOf,
     LowerFlatten,
     LowerLoad,
     LowerMatchBuffer,
+    LowerMemoryAt,
+    LowerMisalignment,
     LowerPrefetch,
     LowerStore,
+    LowerTextAddress,
     LowerView,
 )
 from lowering.tir_to_llvm.memory.allocation import LowerAllocBuffer
-from lowering.tir_to_llvm.memory.raw_memory import LowerAddressOf, LowerMemoryAt, LowerMisalignment, LowerTextAddress
 from lowering.tir_to_llvm.memory.tile_registers import (
     LowerConfigureTiles,
     LowerDotTiles,
@@ -57,7 +60,6 @@ from lowering.tir_to_llvm.memory.tile_registers import (
     LowerTileAccess,
     LowerZeroTile,
 )
-from lowering.tir_to_llvm.packed_calls import LowerCallBoxed, LowerCallPacked
 from relax_dialect.scope import symbol_name
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp

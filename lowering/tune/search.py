@@ -1,21 +1,306 @@
-"""The search for the best schedule of one kernel."""
+"""The search for the best schedule of one kernel: its search space (the default rules for changed targets, and traces
+of primitives), benchmarks of a kernel under two schedules, and comparison of their results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, product
+from typing import Any, TypeAlias, TypeVar, cast
 
+import numpy as np
 import tvm_ffi
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
+from lowering.cache.code_cache import CodeCache
+from lowering.compiler.kernels.kernel_maker import KernelOptions
+from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.llvm.binding import CodegenError
 from lowering.tune.choice import Choice
 from lowering.tune.database import Call, Record, nearby
-from lowering.tune.measure import Array, Bench, Race, agree
-from lowering.tune.space import candidates
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.schedule import ScheduleError
+from tir_dialect.schedule import Block, Loop, Schedule, ScheduleError
 from tir_dialect.target import Target
+from tir_dialect.types import IteratorKind
+from vm_dialect.dtypes import element_type
+from vm_dialect.tensors import from_numpy, numpy_dtype, to_numpy
+
+ROUND_SECONDS = 0.005
+"""A round of a race repeats each call for so long."""
+
+Array = NDArray[Any]
+
+
+class Bench:
+    """A kernel with the arguments of its recorded calls."""
+
+    def __init__(self, group: Sequence[PrimFuncOp], calls: Mapping[Call, int], target: Target, opt_level: int = 3):
+        self.group = group
+        self.target = target
+        self.opt_level = opt_level
+        rng = np.random.default_rng(0)
+        self.calls = [([_value(each, rng) for each in call.arguments], count) for call, count in calls.items()]
+
+    def compile(self, choice: Choice | None) -> tvm_ffi.Function:
+        """Compiles the kernel with a choice, bypassing the cache on disk."""
+        module = ModuleOp([func.clone() for func in self.group])
+        options = KernelOptions(opt_level=self.opt_level, choice=choice)
+        kernels: Kernels = compile_prim_funcs(module, self.target, cache=CodeCache(None), options=options)
+        return kernels.packed(self.group[0].sym_name.data)
+
+    def results(self, function: tvm_ffi.Function) -> list[list[Array]]:
+        """The contents of the kernel's tensors after each call; the arguments are the same every time."""
+        found: list[list[Array]] = []
+        for arguments, _ in self.calls:
+            copies = [_copy(each) for each in arguments]
+            function(*copies)
+            found.append([to_numpy(each).copy() for each in copies if isinstance(each, tvm_ffi.Tensor)])
+        return found
+
+    def race(self, first: tvm_ffi.Function, second: tvm_ffi.Function, rounds: int) -> Race:
+        """Measures both functions alternately, since the speed of the machine varies; so does which one is first."""
+        calls = [_race(first, second, [_copy(each) for each in arguments], rounds) for arguments, _ in self.calls]
+        return Race([count for _, count in self.calls], calls)
+
+
+@dataclass(frozen=True)
+class Race:
+    """The measured times of two functions, in seconds."""
+
+    counts: Sequence[int]
+    """The number of repetitions of each call."""
+    calls: Sequence[Sequence[tuple[float, float]]]
+    """For each call, the times of both functions by round."""
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """The total times of both functions: the sum over the calls of the median of the rounds."""
+        middles = [(_middle([a for a, _ in call]), _middle([b for _, b in call])) for call in self.calls]
+        first, second = zip(*middles, strict=True)
+        return (
+            sum(count * each for count, each in zip(self.counts, first, strict=True)),
+            sum(count * each for count, each in zip(self.counts, second, strict=True)),
+        )
+
+    @property
+    def ratios(self) -> list[float]:
+        """The time of the second relative to the first, by call: the median of the rounds."""
+        return [_middle([second / first for first, second in call]) for call in self.calls]
+
+    @property
+    def wins(self) -> float:
+        """The fraction of all rounds in which the second was faster."""
+        rounds = [second < first for call in self.calls for first, second in call]
+        return sum(rounds) / len(rounds)
+
+
+def _middle(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+def _race(
+    first: tvm_ffi.Function, second: tvm_ffi.Function, arguments: Sequence[Any], rounds: int
+) -> list[tuple[float, float]]:
+    once = max(_time(second, arguments, 1), _time(first, arguments, 1), 1e-7)
+    repeats = max(1, min(10_000, int(ROUND_SECONDS / once)))
+    found: list[tuple[float, float]] = []
+    for number in range(rounds):
+        if number % 2:
+            later = _time(second, arguments, repeats)
+            found.append((_time(first, arguments, repeats), later))
+        else:
+            found.append((_time(first, arguments, repeats), _time(second, arguments, repeats)))
+    return found
+
+
+def _copy(argument: Any) -> Any:
+    return from_numpy(cast("Array", argument).copy()) if isinstance(argument, np.ndarray) else argument
+
+
+def _time(function: tvm_ffi.Function, arguments: Sequence[Any], repeats: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        function(*arguments)
+    return (time.perf_counter() - begin) / repeats
+
+
+def _value(argument: tuple[str, tuple[int, ...]] | float, rng: np.random.Generator) -> Any:
+    """A random argument; integers are small, since they may be indices into another tensor."""
+    if not isinstance(argument, tuple):
+        return argument
+    dtype, shape = numpy_dtype(element_type(argument[0])), argument[1]
+    if dtype.kind in "iub":
+        return rng.integers(0, 2, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def agree(results: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]]) -> bool:
+    """Whether all arrays are equal up to rounding by another order of summation."""
+    pairs = [pair for one, other in zip(results, expected, strict=True) for pair in zip(one, other, strict=True)]
+    return all(_close(got, want) for got, want in pairs)
+
+
+def _close(got: Array, want: Array) -> bool:
+    if want.dtype.kind in "iub":
+        return bool(np.array_equal(got, want))
+    small = want.dtype.itemsize < 4
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    scale = float(np.max(np.abs(want), initial=0, where=np.isfinite(want)))
+    tolerance = 1e-2 if small else 1e-4
+    return bool(np.allclose(got, want, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
+
+
+_T = TypeVar("_T")
+Move: TypeAlias = Mapping[str, int]
+"""Numbers of the target that the rules see changed together."""
+
+TILE_ROWS, TILE_VECTORS, TILE_STEPS = (2, 3, 4, 5, 6, 8, 10, 12, 14), (1, 2, 3, 4), (1, 2, 4, 8)
+UNPACKED_ROWS = (1, 64, 1 << 20)
+TASK_PERCENT = (25, 400)
+THREADS = frozenset(["cores", "task_percent"])
+"""Moves that say how many threads there are."""
+MAP_VECTORS = (1, 2, 4)
+COLUMNS, ROWS = (1, 2, 4), (1, 4, 8)
+"""Of the tiles of traces: vectors of a row, and rows."""
+PATIENCE = 100
+"""So many mixtures in a row that make nothing new, and there is nothing new."""
+
+
+def candidates(
+    func: PrimFuncOp,
+    target: Target,
+    seed: int = 0,
+    best: Callable[[], Choice | None] = lambda: None,
+    *,
+    threads: bool = True,
+) -> Iterator[Choice]:
+    """Choices that generate distinct code, different from the default; without `threads` none changes thread counts.
+
+    First come the single changes, and after them mixtures of those that change something with the best choice until
+    then and with each other. The order depends on `seed`, and on what is best, only.
+    """
+    space = _Space(func, target)
+    order = random.Random(seed)
+    moves = [move for move in _shuffled(order, _moves(target)) if threads or THREADS.isdisjoint(move)]
+    useful: list[Move] = []
+    for move in moves:
+        choice = Choice(facts=tuple(sorted(move.items())))
+        if space.is_new(choice):
+            useful.append(move)
+            yield choice
+    rest = [*_shuffled(order, _traces(func, target, threads=threads))]
+    fruitless = 0
+    while rest or (useful and fruitless < PATIENCE):
+        if rest and (fruitless >= PATIENCE or not useful or order.random() < 0.25):
+            choice = rest.pop()
+        else:
+            found = best()
+            choice = _mixture({} if found is None else dict(found.facts), order.choice(useful), order, useful)
+        if space.is_new(choice):
+            fruitless = 0
+            yield choice
+        else:
+            fruitless += 1
+
+
+def _mixture(facts: dict[str, int], move: Move, order: random.Random, others: Sequence[Move]) -> Choice:
+    if not facts:
+        facts = dict(order.choice(others))
+    return Choice(facts=tuple(sorted({**facts, **move}.items())))
+
+
+def _shuffled(order: random.Random, every: Iterator[_T]) -> list[_T]:
+    found = list(every)
+    order.shuffle(found)
+    return found
+
+
+class _Space:
+    """The set of codes tried so far."""
+
+    def __init__(self, func: PrimFuncOp, target: Target):
+        self.func, self.target = func, target
+        self.texts: set[str] = set()
+        self.made = {Choice().code(func, target)}
+
+    def is_new(self, choice: Choice) -> bool:
+        """Whether a choice is applicable and its code has not been tried."""
+        if choice.text() in self.texts:
+            return False
+        self.texts.add(choice.text())
+        made = choice.code(self.func, self.target)
+        if made is None or made in self.made:
+            return False
+        self.made.add(made)
+        return True
+
+
+def _moves(target: Target) -> Iterator[Move]:
+    """Single changes: register tile, packing, threads, vectors per iteration, cache sizes and vector width."""
+    for rows, vectors in product(TILE_ROWS, TILE_VECTORS):
+        needed = rows * vectors + vectors
+        if target.vector_registers // 2 <= needed < target.vector_registers:
+            yield {"tile_rows": rows, "tile_vectors": vectors}
+    yield from ({"tile_steps": steps} for steps in TILE_STEPS)
+    yield from ({"unpacked_rows": rows} for rows in UNPACKED_ROWS)
+    if target.cores > 1:
+        yield {"cores": 1}
+        yield from ({"task_percent": percent} for percent in TASK_PERCENT)
+    yield from ({"map_vectors": vectors} for vectors in MAP_VECTORS)
+    for name in ("l1_bytes", "l2_bytes"):
+        yield from ({name: size} for size in (getattr(target, name) // 2, getattr(target, name) * 2))
+    yield {"vector_registers": target.vector_registers * 3 // 4}
+    if target.vector_bits > 128:
+        yield {"vector_bits": target.vector_bits // 2}
+
+
+def _traces(func: PrimFuncOp, target: Target, *, threads: bool) -> Iterator[Choice]:
+    """Traces for functions with a single block; for others there are only changes of the target."""
+    if len(Schedule(func.clone()).get_blocks()) != 1:
+        return
+    several = target.cores > 1
+    for rows, vectors, parallel in product(ROWS, COLUMNS, (False, True) if several and threads else (several,)):
+        schedule = Schedule(func.clone())
+        try:
+            _tile(schedule, schedule.get_blocks()[0], rows, vectors * target.lanes(32), parallel)
+        except ScheduleError:
+            continue
+        yield Choice(schedule.trace)
+
+
+def _tile(schedule: Schedule, block: Block, rows: int, columns: int, parallel: bool) -> None:
+    """The two innermost spatial loops in tiles, sums in between, the innermost as vectors, the outermost in threads."""
+    loops = schedule.get_loops(block)
+    kinds = {iterator.binding: iterator.kind for iterator in block.op.iterators}
+    spatial = [loop for loop in loops if kinds.get(loop.op.induction_var) is IteratorKind.SPATIAL]
+    reduced = [loop for loop in loops if loop not in spatial]
+    if not spatial:
+        raise ScheduleError("tile", "expected a spatial loop")
+    if len(spatial) == 1 and not reduced:
+        outer, inner = schedule.split(spatial[0], [None, columns])
+        order: list[Loop] = [outer, inner]
+    else:
+        order = _tile_rows(schedule, spatial, reduced, rows, columns)
+    schedule.vectorize(order[-1])
+    if parallel:
+        schedule.parallel(order[0])
+
+
+def _tile_rows(schedule: Schedule, spatial: list[Loop], reduced: list[Loop], rows: int, columns: int) -> list[Loop]:
+    *outer, last = spatial
+    column, lane = schedule.split(last, [None, columns])
+    order = [*outer, column, *reduced, lane]
+    if outer and rows > 1:
+        row, unrolled = schedule.split(outer[-1], [None, rows])
+        order = [*outer[:-1], row, column, *reduced, unrolled, lane]
+    schedule.reorder(*order)
+    return order
+
 
 LEAST_GAIN = 0.03
 """What is not faster by this part is noise: the default stays."""

@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import Finding, fail, refuse
 from lowering.locations import source_position
-from relax_dialect.interfaces import InfersResultTypes, unknown_results
+from relax_dialect.inference import InfersResultTypes, unknown_results
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import prover_at, symbol_name, symbols_witnessed
 from relax_dialect.struct_info.base import PartialShapeAttr, shape_symbols

@@ -14,12 +14,10 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.inference import DimCheck, DimRelation, Inference, Refuted
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.inference import DimCheck, DimRelation, Inference, InfersResultTypes, Refuted, operand_error_class
 from relax_dialect.interpreter.conform import evaluate
 from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.interpreter.runtime_values import Array, Shape, Value, is_tensor
-from relax_dialect.operand_errors import operand_error_class
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import ShapeType, TensorType

@@ -27,8 +27,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.inference import Inference
-from relax_dialect.interfaces import InfersResultTypes, verify_result
+from relax_dialect.inference import Inference, InfersResultTypes, verify_result
 from relax_dialect.ops.callees import callee_type, find_relax_function, function_value_type
 from relax_dialect.ops.directives import InferredTypes, PackedName, ResultTypes, symbol_of, values_of
 from relax_dialect.ops.syntax import (

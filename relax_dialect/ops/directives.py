@@ -17,7 +17,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.fields import parse_fields, print_fields
 from relax_dialect.ops.syntax import (
     parse_optional_result_types,

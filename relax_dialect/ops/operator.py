@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import traits_def
 
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.directives import Fields, InferredTypes, Operands
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.traits import Checked

@@ -10,8 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 
-from relax_dialect.inference import Inference
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.inference import Inference, InfersResultTypes
 from relax_dialect.ops.directives import Index, InferredTypes
 from relax_dialect.ops.fields import dims, integer
 from relax_dialect.ops.operator import Operator

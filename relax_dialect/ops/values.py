@@ -28,8 +28,7 @@ from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from relax_dialect.inference import Inference
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.inference import Inference, InfersResultTypes
 from relax_dialect.ops.directives import FollowingType, InferredTypes
 from relax_dialect.ops.fields import format_number, parse_number
 from relax_dialect.ops.shapes import ShapeOp

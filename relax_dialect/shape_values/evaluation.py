@@ -15,8 +15,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.analysis.effects import may_be_written
-from relax_dialect.inference import DEFAULT_PROVER
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.inference import DEFAULT_PROVER, InfersResultTypes
 from relax_dialect.scope import prover_at
 from relax_dialect.shape_values.arithmetic import MOST_ELEMENTS, Elements, array_of
 from relax_dialect.shape_values.rules import RULES

@@ -13,14 +13,15 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.cache.code_cache import CodeCache, cache_key, default_cache
 from lowering.cache.module_digest import compiler_version
 from lowering.compiler.debug import ProgressBar
-from lowering.compiler.kernels.kernel_lowering import (
+from lowering.compiler.kernels.kernel_maker import (
     DEFAULT_OPTIONS,
     CodeMaker,
+    Kernel,
+    KernelMaker,
     KernelOptions,
     SharedRoutines,
     code_key,
 )
-from lowering.compiler.kernels.kernel_maker import Kernel, KernelMaker
 from lowering.llvm.background import Background
 from lowering.llvm.binding import library_version
 from lowering.llvm.compiler import CompileOptions, compile_object

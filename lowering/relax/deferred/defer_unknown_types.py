@@ -21,7 +21,7 @@ from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.relax.deferred.options import RUN
 from lowering.verify.stages import RELAX_CALLS, RELAX_CORE
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.call_tir import CallPurePackedOp
 from relax_dialect.ops.gather import ScatterNDOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, FlattenOp, ReshapeOp, SqueezeOp

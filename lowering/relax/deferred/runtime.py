@@ -24,9 +24,7 @@ from lowering.relax.functions.bind_params import bind_symbols
 from lowering.relax.infer_struct_info import ResultTypes
 from lowering.relax.substitution import all_symbols
 from lowering.verify.module import verify_module
-from relax_dialect.inference import Refuted
-from relax_dialect.interfaces import InfersResultTypes
-from relax_dialect.operand_errors import operand_error_class
+from relax_dialect.inference import InfersResultTypes, Refuted, operand_error_class
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import Shape, StructInfo
 from relax_dialect.struct_info.functions import FuncType

@@ -20,8 +20,7 @@ from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.relax.shapes.lower_shapes import open_checks
 from lowering.rewriting import PatternIndex, apply_patterns
-from relax_dialect.inference import DimCheck, DimRelation
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.inference import DimCheck, DimRelation, InfersResultTypes
 from relax_dialect.ops.binding import GuardOp, MatchCastOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
 from relax_dialect.ops.dataflow import DataflowOp

@@ -1,14 +1,4 @@
-"""Loads, stores and views.
-
-An access of a vector, or one inside a vectorized loop, is one vector access where the lanes lie next to each other, the
-same in reverse order, loads side by side for small steps, and otherwise a gather or scatter. Masked-off lanes access no
-memory.
-
-Stores to buffers that are larger than the caches are non-temporal. An ordinary store to a line that is not cached reads
-it first, which is a third of the traffic of a copy; non-temporal stores are combined to whole lines and written to
-memory. They need addresses aligned to the vector, which is only known at run time, and a fence before other threads
-read the data.
-"""
+"""Loads, stores and views; and buffers at raw addresses, which are integers."""
 
 from __future__ import annotations
 
@@ -16,12 +6,12 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, VectorType, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, SymbolRefAttr, VectorType, i1, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.llvm.builder.function_builder import element_type, lane_count, lanes_of
-from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
 from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm import llvm_ext
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, to_memory
@@ -33,7 +23,7 @@ from tir_dialect.codegen_hints import STREAMED_FROM
 from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp, StoreOp, i32_array, vector_of
-from tir_dialect.ops.raw_memory import PrefetchOp
+from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, PrefetchOp, TextAddressOp
 from tir_dialect.ops.regions import FlattenOp, MatchBufferOp, ViewOp
 
 LEAST_BYTES = 16
@@ -297,3 +287,47 @@ def _reversed(b: LLVMBuilder, vector: SSAValue) -> SSAValue:
     order = list(reversed(range(lanes_of(type_))))
     mask = i32_array(*order)
     return b.make(llvm.ShuffleVectorOp, (vector, b.undefined(type_)), type_, {"mask": mask})
+
+
+class LowerMemoryAt(RewritePattern):
+    """A buffer whose base is the address."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MemoryAtOp, e: Emitter) -> None:
+        pointer = e.b.make(llvm.IntToPtrOp, (e.scalar(op.address),), POINTER)
+        e.buffers[op.view] = Buffer(pointer, op.view_type)
+
+
+class LowerAddressOf(RewritePattern):
+    """The address of an element as an integer."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AddressOfOp, e: Emitter) -> None:
+        buffer = e.buffers[op.buffer]
+        offset = element_offset(e, buffer, [e.scalar(index) for index in op.indices])
+        assert isinstance(offset, SSAValue)  # of scalars
+        e.define(op.address, e.b.make(llvm.PtrToIntOp, (address_at(e, buffer, offset),), i64))
+
+
+class LowerMisalignment(RewritePattern):
+    """The lower bits of the address of an element, which may be out of bounds."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MisalignmentOp, e: Emitter) -> None:
+        b = e.b
+        buffer = e.buffers[op.buffer]
+        offset = element_offset(e, buffer, [e.scalar(index) for index in op.indices])
+        assert isinstance(offset, SSAValue)  # of scalars
+        address = b.make(llvm.PtrToIntOp, (b.element(buffer.pointer, offset, buffer.element, inside=False),), i64)
+        elements = b.make(llvm.LShrOp, (address, b.integer(byte_size(op.buffer_type.dtype).bit_length() - 1)), i64)
+        e.define(op.result, b.make(llvm.AndOp, (elements, b.integer(op.count.value.data - 1)), i64))
+
+
+class LowerTextAddress(RewritePattern):
+    """The address of a constant of the module."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: TextAddressOp, e: Emitter) -> None:
+        symbol = SymbolRefAttr(e.context.module.text(op.text.data))
+        address = e.b.make(llvm.AddressOfOp, (), POINTER, {"global_name": symbol})
+        e.define(op.address, e.b.make(llvm.PtrToIntOp, (address,), i64))

@@ -8,7 +8,7 @@ import pytest
 
 from lowering.compiler.kernels import kernels
 from lowering.parsing import parse_module
-from lowering.tune.measure import Bench, Race
+from lowering.tune.search import Bench, Race
 from lowering.tune.tuner import kernels_of
 
 PROGRAM = """

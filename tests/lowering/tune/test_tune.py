@@ -18,14 +18,13 @@ import pytest
 from lowering import build
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import kernels
-from lowering.compiler.kernels.kernel_lowering import DEFAULT_OPTIONS, lower_kernel
+from lowering.compiler.kernels.kernel_maker import DEFAULT_OPTIONS, lower_kernel
 from lowering.compiler.kernels.kernels import plan_kernels
 from lowering.parsing import parse_module
 from lowering.tune import tune
 from lowering.tune.choice import Choice
 from lowering.tune.database import Record, TuningDatabase, kernel_key
-from lowering.tune.search import Search
-from lowering.tune.space import candidates
+from lowering.tune.search import Search, candidates
 from lowering.tune.tuner import Task, kernels_of, record_calls, run
 from tests.lowering.tune.support import MAP, ONE, SQUARE, arrays, expected, groups, races
 from tests.support.tir import parse_prim_func

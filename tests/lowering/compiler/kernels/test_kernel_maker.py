@@ -15,8 +15,7 @@ from lowering import build
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler import compilation
 from lowering.compiler.kernels import kernel_maker
-from lowering.compiler.kernels.kernel_lowering import DEFAULT_OPTIONS, code_key
-from lowering.compiler.kernels.kernel_maker import compile_kernel, sent
+from lowering.compiler.kernels.kernel_maker import DEFAULT_OPTIONS, code_key, compile_kernel, sent
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.llvm import background
 from lowering.llvm.background import CompilerProcess, NoAnswerError

@@ -8,8 +8,8 @@ import pytest
 import tvm_ffi
 
 from lowering.cache.code_cache import CodeCache
-from lowering.compiler.kernels import kernel_lowering as routines_module
-from lowering.compiler.kernels.kernel_lowering import ROUTINE
+from lowering.compiler.kernels import kernel_maker as routines_module
+from lowering.compiler.kernels.kernel_maker import ROUTINE
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.cpu.emit import kernel as emit_routines
 from lowering.kernels.cpu.emit.kernel import outside_modules

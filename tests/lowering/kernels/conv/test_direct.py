@@ -20,7 +20,7 @@ from lowering.parsing import parse_module
 from lowering.relax.fusion.fuse_ops import FuseOpsPass
 from lowering.relax.fusion.fuse_tir import FuseTIRPass
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
-from lowering.tir.unroll import constant_value
+from lowering.tir.vectorize import constant_value
 from tests.lowering.kernels.conv.convolutions import Convolution
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from lowering import build
-from lowering.relax.rewrites.use_winograd import ConvolutionSizes
-from lowering.relax_to_tir.winograd import transformed_weights
+from lowering.relax_to_tir.winograd import ConvolutionSizes, transformed_weights
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op, tensor
 from tests.support.programs import Tolerance, check_pass
