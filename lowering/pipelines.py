@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass, PassPipeline
 
-from lowering.compiler.debug import Debug, debug_level, show
+from lowering.debug import Debug, debug_level, show
 from lowering.index import INDEX
 from lowering.pass_context import PassContext
 from lowering.registry import Pass, available_passes, steps_before

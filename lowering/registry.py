@@ -28,7 +28,7 @@ DIALECTS: dict[str, str] = {
     "relax": "relax_dialect.dialect:Relax",
     "tir": "tir_dialect.dialect:TIR",
     "vm": "vm_dialect.dialect:VM",
-    "llvm_ext": "lowering.tir_to_llvm.llvm_ext:LLVM_EXT",
+    "llvm_ext": "lowering.llvm.llvm_ext:LLVM_EXT",
 }
 """From the name of a dialect to `module:Dialect`."""
 

@@ -266,7 +266,7 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
     ),
     WorkAround("rewrites lose locations", "keep_locations in lowering/locations.py", _rewriting_loses_locations),
     *(
-        WorkAround(f"the llvm dialect has no {name}", "lowering/tir_to_llvm/llvm_ext.py", _op_is_missing(name))
+        WorkAround(f"the llvm dialect has no {name}", "lowering/llvm/llvm_ext.py", _op_is_missing(name))
         for name in ("UIToFPOp", "FPToSIOp", "FPToUIOp", "ExtractElementOp", "SwitchOp", "MaskedLoadOp", "AtomicRMWOp")
     ),
     WorkAround("llvm.fcmp takes no vectors", "llvm_ext.fcmp", _vector_fcmp_is_rejected),

@@ -1,10 +1,14 @@
 """All ops inside of ops and regions, without the nested generators of xDSL's `walk`: a generator for each region around
-an op takes longer than most of what is asked about it.
+an op takes longer than most of what is asked about it. And the functions that an op names.
 """
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, Region
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Operation, Region
+from xdsl.utils.hints import isa
 
 
 def walked(op: Operation) -> list[Operation]:
@@ -36,3 +40,20 @@ def _from_last(regions: tuple[Region, ...]) -> list[Operation]:
                 op = op.prev_op
             block = block.prev_block
     return found
+
+
+def referenced_functions(op: Operation) -> Iterator[str]:
+    """The names of functions in the properties and attributes of `op` itself."""
+    for attribute in (*op.properties.values(), *op.attributes.values()):
+        yield from _names(attribute)
+
+
+def _names(attribute: Attribute) -> Iterator[str]:
+    if isinstance(attribute, SymbolRefAttr):
+        yield attribute.root_reference.data
+    elif isa(attribute, ArrayAttr[Attribute]):
+        for element in attribute:
+            yield from _names(element)
+    elif isinstance(attribute, DictionaryAttr):
+        for element in attribute.data.values():
+            yield from _names(element)

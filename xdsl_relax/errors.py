@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
-from lowering.compiler.debug import Debug, debug_level
+from lowering.debug import Debug, debug_level
 from lowering.diagnostics import Finding, InvalidModule, render
 
 _EMIT_ERROR: CodeType = Operation.emit_error.__code__

@@ -26,7 +26,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lowering.compiler.debug import Debug, debug_level, is_on
+from lowering.debug import Debug, debug_level, is_on
 from lowering.llvm.binding import library_version
 from lowering.llvm.compiler import CompileOptions, compile_object
 from tir_dialect.target import Target

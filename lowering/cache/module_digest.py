@@ -190,7 +190,6 @@ _PACKAGES = ("lowering", "relax_dialect", "tir_dialect", "vm_dialect")
 _KERNEL_SOURCES = (
     "lowering/cache/",
     "lowering/compiler/kernels/",
-    "lowering/rewriting.py",
     "lowering/kernels/",
     "lowering/llvm/",
     "lowering/locations.py",

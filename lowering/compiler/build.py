@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.cache.code_cache import CodeCache, default_cache
 from lowering.cache.module_digest import ModuleDigest
 from lowering.cache.program_cache import FilePrograms, ProgramCache
-from lowering.compiler.debug import Debug, debug_level
+from lowering.debug import Debug, debug_level
 from lowering.parsing import require_module
 from lowering.pass_context import PassContext
 from lowering.tune.stamp import tuning_stamp

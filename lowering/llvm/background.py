@@ -20,7 +20,7 @@ from threading import Lock, Thread
 from types import ModuleType, TracebackType
 from typing import Any, ParamSpec, Self, TypeAlias, TypeVar, cast
 
-from lowering.compiler.debug import Debug, debug_level, is_on
+from lowering.debug import Debug, debug_level, is_on
 from lowering.llvm.binding import CodegenError, llvm
 from lowering.llvm.compiler import CompileOptions, compile_object
 from tir_dialect.target import Target

@@ -10,7 +10,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
-from lowering.compiler.debug import Debug, debug_level, show
+from lowering.debug import Debug, debug_level, show
 from lowering.llvm.binding import (
     CodegenError,
     FunctionPasses,

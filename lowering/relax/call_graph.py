@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.utils.hints import isa
 
 from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import symbol_name
+from tir_dialect.walking import referenced_functions
 
 
 @dataclass(frozen=True)
@@ -102,23 +103,6 @@ class _Components:
                 member, _ = self.open.popitem()
                 self.component[member] = self.closed
             self.closed += 1
-
-
-def referenced_functions(op: Operation) -> Iterator[str]:
-    """The names of functions in the properties and attributes of `op` itself."""
-    for attribute in (*op.properties.values(), *op.attributes.values()):
-        yield from _names(attribute)
-
-
-def _names(attribute: Attribute) -> Iterator[str]:
-    if isinstance(attribute, SymbolRefAttr):
-        yield attribute.root_reference.data
-    elif isa(attribute, ArrayAttr[Attribute]):
-        for element in attribute:
-            yield from _names(element)
-    elif isinstance(attribute, DictionaryAttr):
-        for element in attribute.data.values():
-            yield from _names(element)
 
 
 CallSite: TypeAlias = CallOp | MakeClosureOp

@@ -18,7 +18,7 @@ from xdsl.traits import ConstantLike, IsTerminator
 from lowering.diagnostics import Finding, refuse
 from lowering.locations import inherit_location
 from lowering.registry import Pass
-from lowering.relax.call_graph import CallGraph, referenced_functions
+from lowering.relax.call_graph import CallGraph
 from lowering.relax.substitution import all_symbols, bindings, named_symbols, substitute_in
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
@@ -30,6 +30,7 @@ from relax_dialect.scope import symbols_witnessed
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name
 from relax_dialect.traits import AliasesOperand, ControlFlow, impurity_of
 from tir_dialect.dims import symbol
+from tir_dialect.walking import referenced_functions
 
 
 class ToNonDataflowPass(Pass):

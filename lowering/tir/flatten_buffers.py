@@ -12,12 +12,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
-from lowering.relax.call_graph import referenced_functions
 from tir_dialect.dims import Dim, maximum, product, total
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
+from tir_dialect.walking import referenced_functions
 
 
 class FlattenBuffersPass(ModulePass):

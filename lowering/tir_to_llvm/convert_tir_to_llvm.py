@@ -65,7 +65,7 @@ from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import EXTENSIONS
 from tir_dialect.types import BufferType
-from tir_dialect.walking import ops_in
+from tir_dialect.walking import ops_in, referenced_functions
 
 PATTERNS = PatternIndex(
     [
@@ -183,8 +183,6 @@ class ConvertTIRToLLVMPass(Pass):
 
 def _refuse_callers(module: ModuleOp, kernels: Collection[str]) -> None:
     """Refuses ops of the graph level that name a kernel; what calls LLVM functions are those of the machine."""
-    from lowering.relax.call_graph import referenced_functions  # only here: kernels are lowered without graphs
-
     refuse(
         Finding.at(op, f"names @{name}, which would become an LLVM function", "run 'relax-to-vm' before")
         for function in module.ops

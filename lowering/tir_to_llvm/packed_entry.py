@@ -14,9 +14,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute, Block, SSAValue
 
+from lowering.llvm import llvm_ext
 from lowering.llvm.builder.function_builder import call_op
 from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder, ModuleBuilder
-from lowering.tir_to_llvm import llvm_ext
 from lowering.tir_to_llvm.arithmetic.dim_values import CheckedDimValues, DimValues, multiply_checked
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, llvm_type
 from lowering.tir_to_llvm.emitter import KernelSignature

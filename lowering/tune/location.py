@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from lowering.compiler.debug import is_on
+from lowering.debug import is_on
 
 
 def default_path() -> Path | None:

@@ -21,8 +21,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import CodeCache
-from lowering.compiler.debug import ProgressBar
 from lowering.compiler.kernels.kernels import kernel_groups
+from lowering.debug import ProgressBar
 from lowering.parsing import parse_module, require_module
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass

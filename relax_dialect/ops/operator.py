@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import traits_def
 
 from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.directives import Fields, InferredTypes, Operands
+from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.traits import Checked
 
@@ -40,3 +42,17 @@ class Operator(InfersResultTypes, ABC):
             result_types = self.infer_result_types([value.type for value in values], given)
         # The operands are one flat list here, so the grouping that IRDL's constructor does has nothing to do.
         Operation.__init__(self, operands=values, result_types=result_types, properties=given)
+
+    def with_operands(self, operands: Sequence[SSAValue], **properties: Attribute | None) -> Self:
+        """The same operator on other operands, with some of its properties changed, or left out by `None`, and the
+        types that follow; it is in no block.
+
+        Raises `VerifyException` if the operands are wrong.
+        """
+        given = {name: value for name, value in {**self.properties, **properties}.items() if value is not None}
+        types = self.infer_result_types([operand.type for operand in operands], given, prover_at(self))
+        made = type(self).create(
+            operands=operands, result_types=types, properties=given, attributes=dict(self.attributes)
+        )
+        made.location = self.location
+        return made

@@ -21,7 +21,7 @@ from xdsl.utils.diagnostic import Diagnostic
 from xdsl.utils.exceptions import ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from lowering.compiler.debug import Debug, debug_level
+from lowering.debug import Debug, debug_level
 from lowering.parsing import LocatedParser, Misbound, make_context
 from lowering.registry import (
     available_passes,

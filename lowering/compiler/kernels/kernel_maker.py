@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from lowering.cache.code_cache import CodeCache, cache_key
-from lowering.compiler.debug import Debug, debug_level, show
 from lowering.context import make_context
+from lowering.debug import Debug, debug_level, show
 from lowering.llvm.background import Background, Compile, CompilerProcess, NoAnswerError
 from lowering.llvm.binding import CodegenError
 from lowering.llvm.compiler import CompileOptions, compile_object

@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import CodeCache, cache_key, default_cache
 from lowering.cache.module_digest import compiler_version
-from lowering.compiler.debug import ProgressBar
 from lowering.compiler.kernels.kernel_maker import (
     DEFAULT_OPTIONS,
     CodeMaker,
@@ -22,6 +21,7 @@ from lowering.compiler.kernels.kernel_maker import (
     SharedRoutines,
     code_key,
 )
+from lowering.debug import ProgressBar
 from lowering.llvm.background import Background
 from lowering.llvm.binding import library_version
 from lowering.llvm.compiler import CompileOptions, compile_object

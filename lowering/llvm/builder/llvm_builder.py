@@ -29,6 +29,7 @@ from xdsl.dialects.llvm import FastMathAttr
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
+from lowering.llvm import llvm_ext
 from lowering.llvm.builder.function_builder import (
     EXTERNAL,
     INTERNAL,
@@ -41,7 +42,6 @@ from lowering.llvm.builder.function_builder import (
     type_suffix,
 )
 from lowering.llvm.builder.index_builder import POINTER, WRAPS, IndexBuilder
-from lowering.tir_to_llvm import llvm_ext
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array, vector_of
 

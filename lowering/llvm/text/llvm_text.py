@@ -18,6 +18,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from lowering.llvm import llvm_ext
 from lowering.llvm.binding import CodegenError
 from lowering.llvm.text.llvm_types import (
     LOOP_HINTS,
@@ -29,7 +30,6 @@ from lowering.llvm.text.llvm_types import (
     vector_element,
 )
 from lowering.llvm.text.module_text import Emit, FunctionText, ModuleText
-from lowering.tir_to_llvm import llvm_ext
 from tir_dialect.garbage import release
 from tir_dialect.ops.memory import i32_array
 

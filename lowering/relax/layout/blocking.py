@@ -270,16 +270,8 @@ def step_of(op: Operation, known: Known) -> Step | None:
     return None
 
 
-def remade(op: Operator, operands: Sequence[SSAValue], **properties: Attribute | None) -> Operator:
-    """The same op on other operands, with some of its properties changed; its results are inferred."""
-    merged = {**op.properties, **properties}
-    given = {name: value for name, value in merged.items() if value is not None}
-    types = op.infer_result_types([operand.type for operand in operands], given)
-    return type(op).create(operands=operands, result_types=types, properties=given, attributes=dict(op.attributes))
-
-
 def _same(op: Operator, roles: Sequence[Role], channels: int, **properties: Attribute | None) -> Step:
-    return Step(op, roles, [channels], lambda operands: [remade(op, operands, **properties)])
+    return Step(op, roles, [channels], lambda operands: [op.with_operands(operands, **properties)])
 
 
 def _convolution(op: Conv2dOp, known: Known) -> Step | None:
@@ -376,7 +368,7 @@ def _reduction(op: ReductionOp, known: Known) -> Step | None:
         return None
 
     def make(operands: Sequence[SSAValue]) -> Sequence[Operation]:
-        reduced = remade(op, operands, **positive)
+        reduced = op.with_operands(operands, **positive)
         batch = shape_of(operands[0])[0]
         joined = reshaped(reduced.results[0], [batch, constant(known.blocking.padded(channels))])
         return [reduced, *joined, *first_channels(joined[-1].results[0], channels)]
@@ -413,7 +405,7 @@ def _split(op: SplitOp, known: Known) -> Step | None:
 
 
 def _remade_split(op: SplitOp, operands: Sequence[SSAValue], axis: int) -> Operation:
-    return remade(op, operands, axis=integer(axis))
+    return op.with_operands(operands, axis=integer(axis))
 
 
 def _pad(op: PadOp, known: Known) -> Step | None:

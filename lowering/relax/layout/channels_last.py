@@ -15,7 +15,6 @@ from lowering.relax.rewrites.simplify_reshapes import (
     is_elementwise,
     is_single_element,
     used_only_by,
-    with_operands,
 )
 from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
@@ -139,7 +138,7 @@ def _permuted(value: SSAValue, user: Operation, axes: Sequence[int], new: list[O
             new.append(made)
             return made.result
         if is_elementwise(op) and all(map(is_single_element, op.operands[1:])):
-            new.append(inner := with_operands(op, [_permuted(op.operands[0], op, axes, new), *op.operands[1:]]))
+            new.append(inner := op.with_operands([_permuted(op.operands[0], op, axes, new), *op.operands[1:]]))
             return inner.results[0]
     new.append(made := PermuteDimsOp(value, axes))
     return made.result

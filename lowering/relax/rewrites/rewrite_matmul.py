@@ -22,7 +22,7 @@ from xdsl.rewriter import InsertPoint
 from lowering.locations import fused_location
 from lowering.registry import Pass
 from lowering.relax.dataflow_patterns import RewriteMatch
-from lowering.relax.rewrites.simplify_reshapes import dims_of, with_operands
+from lowering.relax.rewrites.simplify_reshapes import dims_of
 from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
@@ -262,7 +262,7 @@ def _next(heads: Sequence[Operator], weights: Sequence[Array], new: list[Operati
             return list(adds)
     elementwise = [user for user in users if isinstance(user, UnaryOp)]
     if len(elementwise) == len(users) and len({type(each) for each in elementwise}) == 1:
-        new.append(with_operands(elementwise[0], [new[-1].results[0]]))
+        new.append(elementwise[0].with_operands([new[-1].results[0]]))
         return list(elementwise)
     return None
 

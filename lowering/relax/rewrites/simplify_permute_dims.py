@@ -21,7 +21,6 @@ from lowering.relax.rewrites.simplify_reshapes import (
     is_elementwise,
     is_single_element,
     used_only_by,
-    with_operands,
 )
 from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import Canonicalize, PatternIndex, op_rewrite_pattern
@@ -331,7 +330,7 @@ class SinkPermutation(RewritePattern):
         if axes is None or not all(can_precede(operand, axes) for operand in op.operands):
             return
         new: list[Operation] = []
-        inner = with_operands(op, [before_permutation(operand, axes, new) for operand in op.operands])
+        inner = op.with_operands([before_permutation(operand, axes, new) for operand in op.operands])
         outer = PermuteDimsOp(inner, axes)
         if outer.result.type == op.results[0].type:
             inner.results[0].name_hint = op.results[0].name_hint

@@ -25,7 +25,6 @@ from lowering.relax.rewrites.simplify_reshapes import (
     is_elementwise,
     is_single_element,
     used_only_by,
-    with_operands,
 )
 from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
@@ -355,7 +354,7 @@ def values_of_bytes(interpreter: Interpreter, root: SSAValue, ops: Sequence[Oper
         if isinstance(op, PermuteDimsOp):
             values[op.result] = values[op.x]
             continue
-        again = with_operands(op, [values.get(each, each) for each in op.operands])
+        again = op.with_operands([values.get(each, each) for each in op.operands])
         constant = constant_of(interpreter, again)
         if constant is None or constant.size != _BYTES:
             return None
@@ -446,7 +445,7 @@ class PoolBytes(RewritePattern):
         values = values_of_bytes(self._interpreter, root, chain)
         if values is None or not _never_decreases(root, values):
             return
-        pooled = with_operands(op, [root])
+        pooled = op.with_operands([root])
         new = _applied(chain, pooled.results[0])
         if new[-1].results[0].type == op.result.type:
             rewriter.replace(op, [pooled, *new])
@@ -538,7 +537,7 @@ def _applied(chain: Sequence[ElementwiseOp | PermuteDimsOp], value: SSAValue) ->
     """The same ops on another value."""
     new: list[Operation] = []
     for op in chain:
-        new.append(with_operands(op, [operand if is_number(operand) else value for operand in op.operands]))
+        new.append(op.with_operands([operand if is_number(operand) else value for operand in op.operands]))
         value = new[-1].results[0]
     return new
 

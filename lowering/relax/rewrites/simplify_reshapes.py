@@ -24,7 +24,6 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.unary import UnaryOp
 from relax_dialect.ops.values import ConstantOp
-from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 from tir_dialect.weights import tensor_attr
@@ -61,17 +60,6 @@ def is_single_element(value: SSAValue) -> bool:
 def used_only_by(value: SSAValue, op: Operation) -> bool:
     """Whether `op` alone uses a value, once or several times."""
     return all(use.operation is op for use in value.uses)
-
-
-def with_operands(op: Operator, operands: Sequence[SSAValue]) -> Operator:
-    """The same operator on other operands, with the types that follow; it is in no block.
-
-    Raises `VerifyException` if the operands are wrong.
-    """
-    types = op.infer_result_types([operand.type for operand in operands], op.properties, prover_at(op))
-    made = type(op).create(operands=operands, result_types=types, properties=op.properties)
-    made.location = op.location
-    return made
 
 
 class SimplifyReshapesPass(Pass):
@@ -124,7 +112,7 @@ class SinkReshape(RewritePattern):
         sources = [source for operand in op.operands if (source := _before(operand, view, new)) is not None]
         if len(sources) < len(op.operands):
             return
-        inner, shape = with_operands(op, sources), ShapeOp(dims)
+        inner, shape = op.with_operands(sources), ShapeOp(dims)
         outer = ReshapeOp(inner, shape)
         if dims_of(inner.results[0]) == dims_of(view.operands[0]) and outer.result.type == op.results[0].type:
             inner.results[0].name_hint = op.results[0].name_hint

@@ -44,9 +44,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from lowering.llvm import llvm_ext
 from lowering.llvm.builder.function_builder import element_type, integer_type, is_vector, lane_count, like, type_suffix
 from lowering.llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm import llvm_ext
 from lowering.tir_to_llvm.math.avx512 import REGISTER
 from lowering.tir_to_llvm.math.floats import Floats
 from tir_dialect.dtypes import numpy_dtype

@@ -10,10 +10,10 @@ from xdsl.dialects.builtin import IntegerAttr, SymbolRefAttr, VectorType, i1, i3
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.llvm import llvm_ext
 from lowering.llvm.builder.function_builder import element_type, lane_count, lanes_of
 from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
 from lowering.rewriting import op_rewrite_pattern
-from lowering.tir_to_llvm import llvm_ext
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, to_memory
 from lowering.tir_to_llvm.emitter import Buffer, Emitter
 from lowering.tir_to_llvm.loops import lane_values

@@ -82,5 +82,5 @@ def test_the_files_that_decide_about_kernels():
     done = subprocess.run([sys.executable, "-c", LOADED, KERNEL], capture_output=True, text=True, check=True)
     loaded = {f"{name.replace('.', '/')}.py" for name in done.stdout.split() if not name.startswith("relax_dialect")}
     others = {source.path for source in sources if source.path in loaded} - kernel
-    apart = ("compiler/debug", "diagnostics", "excerpt", "index", "pass_context", "passes", "registry")
+    apart = ("debug", "diagnostics", "excerpt", "index", "pass_context", "passes", "registry")
     assert others <= {f"lowering/{name}.py" for name in apart}

@@ -6,7 +6,7 @@ import pytest
 
 from lowering import build
 from lowering.cache.code_cache import CodeCache
-from lowering.compiler.debug import Debug, debug_level
+from lowering.debug import Debug, debug_level
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder
 from vm_dialect import VirtualMachine

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from lowering import build
-from lowering.compiler.debug import ProgressBar
+from lowering.debug import ProgressBar
 from lowering.parsing import parse_module
 
 
@@ -18,7 +18,7 @@ def test_what_is_quick_leaves_no_trace():
 
 
 def test_bar(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lowering.compiler.debug.PATIENCE", 0)
+    monkeypatch.setattr("lowering.debug.PATIENCE", 0)
     stream = io.StringIO()
     bar = ProgressBar(stream, "kernels")
     bar.show(1, 2, "exp")
@@ -35,7 +35,7 @@ def test_no_stream():
 
 @pytest.mark.parametrize("mode", ["native", "bytecode"])
 def test_build(mode: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lowering.compiler.debug.PATIENCE", 0)
+    monkeypatch.setattr("lowering.debug.PATIENCE", 0)
     text = """
 relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
   %0 = relax.exp %x

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lowering.compiler.debug import is_on
+from lowering.debug import is_on
 
 
 @pytest.mark.parametrize(

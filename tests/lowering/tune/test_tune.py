@@ -366,7 +366,7 @@ def test_ctrl_c_is_a_line_and_ends_by_the_signal(user_database: Path, tmp_path: 
 
 
 def test_progress(everything_is_faster: None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lowering.compiler.debug.PATIENCE", 0)
+    monkeypatch.setattr("lowering.debug.PATIENCE", 0)
     bar = io.StringIO()
     tune(parse_module(MAP), arrays(3), trials=1, database=TuningDatabase(None), progress=bar)
     assert "kernels" in bar.getvalue()

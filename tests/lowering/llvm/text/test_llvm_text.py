@@ -12,9 +12,9 @@ from xdsl.parser import Parser
 
 from lowering.llvm.binding import CodegenError
 from lowering.llvm.compiler import CompileOptions, compile_object, emit_llvm_ir
+from lowering.llvm.llvm_ext import LLVM_EXT
 from lowering.llvm.loading import load_objects
 from lowering.llvm.text.llvm_text import llvm_text
-from lowering.tir_to_llvm.llvm_ext import LLVM_EXT
 from tir_dialect.target import Target
 
 
