@@ -109,7 +109,7 @@ CASES = (
 def _ours(case: Case, *, symbolic: bool) -> Call:
     from xdsl.dialects.builtin import ModuleOp
 
-    from lowering.compiler.kernels.kernels import compile_prim_funcs
+    from lowering.compiler.kernels import compile_prim_funcs
     from tir_dialect import te
     from tir_dialect.schedule import Schedule
     from vm_dialect.tensors import from_numpy

@@ -27,7 +27,7 @@ INDEX: dict[str, Entry] = {
     "apply-schedule": Entry("lowering.tir.apply_schedule:ApplySchedulePass"),
     "bind-params": Entry("lowering.relax.functions.bind_params:BindParamsPass"),
     "bind-symbolic-vars": Entry("lowering.relax.functions.bind_params:BindSymbolicVarsPass"),
-    "bind-unknown-dims": Entry("lowering.relax.shapes.bind_unknown_dims:BindUnknownDimsPass"),
+    "bind-unknown-dims": Entry("lowering.relax.bind_unknown_dims:BindUnknownDimsPass"),
     "channels-last": Entry(
         "lowering.relax.layout.channels_last:ChannelsLastPass",
         requires=("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"),
@@ -58,7 +58,7 @@ INDEX: dict[str, Entry] = {
         "lowering.distributed.cut_constants:CutConstantsPass", requires=("relax.dist.redistribute_replica_to_shard",)
     ),
     "dead-code-elimination": Entry("lowering.relax.dead_code_elimination:DeadCodeEliminationPass"),
-    "defer-unknown-types": Entry("lowering.relax.deferred.defer_unknown_types:DeferUnknownTypesPass"),
+    "defer-unknown-types": Entry("lowering.relax.defer_unknown_types:DeferUnknownTypesPass"),
     "eliminate-common-subexpr": Entry("lowering.relax.eliminate_common_subexpr:EliminateCommonSubexprPass"),
     "expand-conv-transpose": Entry(
         "lowering.relax.rewrites.expand_conv_transpose:ExpandConvTransposePass",
@@ -132,7 +132,7 @@ INDEX: dict[str, Entry] = {
     "hoist-guards": Entry("lowering.tir.hoist_guards:HoistGuardsPass"),
     "infer-struct-info": Entry("lowering.relax.infer_struct_info:InferStructInfoPass"),
     "inline-functions": Entry("lowering.relax.functions.inline_functions:InlineFunctionsPass"),
-    "insert-guards": Entry("lowering.relax.shapes.insert_guards:InsertGuardsPass"),
+    "insert-guards": Entry("lowering.relax.insert_guards:InsertGuardsPass"),
     "insert-kills": Entry("lowering.relax.memory.kills:InsertKillsPass"),
     "lambda-lift": Entry("lowering.relax.functions.lambda_lift:LambdaLiftPass", removes=("relax.closure",)),
     "legalize-ops": Entry("lowering.relax_to_tir.legalize_ops:LegalizeOpsPass"),
@@ -146,7 +146,7 @@ INDEX: dict[str, Entry] = {
     ),
     "lower-distributed": Entry("lowering.distributed.lower_distributed:LowerDistributedPass"),
     "lower-init-blocks": Entry("lowering.tir.lower_blocks:LowerInitBlocksPass"),
-    "lower-shapes": Entry("lowering.relax.shapes.lower_shapes:LowerShapesPass"),
+    "lower-shapes": Entry("lowering.relax.lower_shapes:LowerShapesPass"),
     "merge-collectives": Entry(
         "lowering.distributed.merge_collectives:MergeCollectivesPass", requires=("relax.ccl.allreduce",)
     ),

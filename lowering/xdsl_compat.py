@@ -273,23 +273,23 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
     WorkAround("llvm.select takes no vector condition", "llvm_ext.select", _vector_select_is_rejected),
     WorkAround(
         "arith comparisons give no vectors",
-        "lowering/tir_to_llvm/loops/control_flow.py makes lanes of scalar code",
+        "lowering/tir_to_llvm/control_flow.py makes lanes of scalar code",
         _vector_cmpi_is_rejected,
     ),
     WorkAround(
         "arith.select takes no vector condition",
-        "lowering/tir_to_llvm/loops/control_flow.py makes lanes of scalar code",
+        "lowering/tir_to_llvm/control_flow.py makes lanes of scalar code",
         _vector_arith_select_is_rejected,
     ),
     WorkAround(
         "a branch that names one block twice makes wrong LLVM code",
-        "FunctionText.edges in lowering/llvm/text/module_text.py",
+        "FunctionText.edges in lowering/llvm/module_text.py",
         _duplicate_edge_gives_one_phi_entry_twice,
     ),
-    WorkAround("the LLVM backend has no bf16", "lowering/llvm/text/llvm_types.py", _bf16_is_rejected),
+    WorkAround("the LLVM backend has no bf16", "lowering/llvm/llvm_types.py", _bf16_is_rejected),
     WorkAround(
         "llvm.func parses passthrough as a discardable attribute",
-        "_function_attributes in lowering/llvm/text/module_text.py",
+        "_function_attributes in lowering/llvm/module_text.py",
         _passthrough_is_parsed_as_attribute,
     ),
 )

@@ -74,7 +74,7 @@ class Refuted(VerifyException):
 
 
 _MADE = re.compile(r"s\d+(_\d+)?")
-"""The symbols that passes make for what is not known (`lowering.relax.shapes.lower_shapes`)."""
+"""The symbols that passes make for what is not known (`lowering.relax.lower_shapes`)."""
 
 
 def _named(dim: Dim) -> str:

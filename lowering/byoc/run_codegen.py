@@ -25,7 +25,7 @@ from relax_dialect.ops.call_tir import CallDPSPackedOp
 from relax_dialect.ops.control_flow import YieldOp
 from relax_dialect.ops.dataflow import FusedOp
 from relax_dialect.ops.values import StringOp
-from relax_dialect.patterns.nodes import python_value
+from relax_dialect.patterns import python_value
 from relax_dialect.struct_info.types import TensorType
 
 

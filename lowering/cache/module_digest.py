@@ -189,7 +189,7 @@ def _hash(data: bytes | memoryview) -> bytes:
 _PACKAGES = ("lowering", "relax_dialect", "tir_dialect", "vm_dialect")
 _KERNEL_SOURCES = (
     "lowering/cache/",
-    "lowering/compiler/kernels/",
+    "lowering/compiler/kernel",
     "lowering/kernels/",
     "lowering/llvm/",
     "lowering/locations.py",

@@ -131,7 +131,7 @@ def _compiled(
     with importing():
         # Not at the top: what is in the cache needs no compiler.
         from lowering.compiler.compilation import compile_program
-        from lowering.compiler.kernels.kernel_maker import KernelOptions
+        from lowering.compiler.kernel_maker import KernelOptions
 
     with few_collections():  # passes are imported when they are needed
         kernels = KernelOptions(opt_level=opt_level, schedule="schedule-cpu" not in PassContext.current().disabled)

@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from lowering.cache.code_cache import CodeCache
-from lowering.compiler.kernels.kernel_maker import MANY_KERNELS, KernelOptions, load_elsewhere
-from lowering.compiler.kernels.kernels import KernelPlan, Kernels, plan_kernels
+from lowering.compiler.kernel_maker import MANY_KERNELS, KernelOptions, load_elsewhere
+from lowering.compiler.kernels import KernelPlan, Kernels, plan_kernels
 from lowering.compiler.signatures import packed_note, signatures_note
 from lowering.diagnostics import fail
 from lowering.llvm.background import Background
@@ -26,7 +26,7 @@ from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.loading import object_symbols
 from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
-from lowering.relax.deferred.options import set_options
+from lowering.relax.deferred_options import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.relax_to_vm.checks import declared_types
 from lowering.runtime.kernel.support import prepare_support

@@ -145,7 +145,7 @@ def _text(source: Source) -> str:
     if isinstance(source, str):
         return source
     # Not at the top: loading compiled code needs this file's target machines, but no IR.
-    from lowering.llvm.text.llvm_text import llvm_text
+    from lowering.llvm.llvm_text import llvm_text
 
     return llvm_text(source)
 

@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.relax.infer_struct_info import StructInfoInference, with_result
-from lowering.relax.shapes.insert_guards import apply_graph_patterns
+from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.relax.substitution import substitute_in
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binding import MatchCastOp

@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import Finding, InvalidModule, fail, refuse
 from lowering.locations import inherit_location
-from lowering.relax.shapes.lower_shapes import FreshSymbols
+from lowering.relax.lower_shapes import FreshSymbols
 from lowering.relax_to_tir.kernel import KERNELS, REWRITES, SIZES, Kernel, Kernels
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.binding import MatchCastOp

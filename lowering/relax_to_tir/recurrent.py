@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass
-from lowering.relax.shapes.insert_guards import apply_graph_patterns
+from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.relax_to_tir.kernel import Kernel, legalizes, rewrites
 from lowering.relax_to_tir.scalars import narrowed, number, wide_dtype, widen
 from lowering.rewriting import op_rewrite_pattern

@@ -10,7 +10,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import Finding, refuse
 from lowering.registry import Pass
-from lowering.relax.shapes.lower_shapes import implicit_checks
+from lowering.relax.lower_shapes import implicit_checks
 from lowering.relax_to_vm.binding import ConvertCheckArgs, ConvertGuard, ConvertMatchCast
 from lowering.relax_to_vm.control_flow import (
     ConvertCall,

@@ -14,33 +14,10 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import Finding, refuse
-from lowering.llvm.builder.llvm_builder import POINTER, ModuleBuilder
+from lowering.llvm.llvm_builder import POINTER, ModuleBuilder
 from lowering.registry import Pass
 from lowering.rewriting import PatternIndex
-from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
-from lowering.tir_to_llvm.calls import LowerCall, LowerCallBoxed, LowerCallExtern, LowerCallPacked, inner_name
-from lowering.tir_to_llvm.emitter import (
-    Buffer,
-    Emitter,
-    FunctionState,
-    LoweringOptions,
-    ModuleContext,
-    buffer_attributes,
-    function_properties,
-)
-from lowering.tir_to_llvm.loops.control_flow import LowerFor, LowerIf, LowerTerminator, LowerWhile
-from lowering.tir_to_llvm.loops.scalar_ops import (
-    LowerAssert,
-    LowerBroadcast,
-    LowerCreateMask,
-    LowerDim,
-    LowerFirstLane,
-    LowerRamp,
-    LowerScalarOp,
-    LowerShuffle,
-    LowerVectorBitcast,
-)
-from lowering.tir_to_llvm.memory.accesses import (
+from lowering.tir_to_llvm.accesses import (
     LowerAddressOf,
     LowerFlatten,
     LowerLoad,
@@ -52,8 +29,31 @@ from lowering.tir_to_llvm.memory.accesses import (
     LowerTextAddress,
     LowerView,
 )
-from lowering.tir_to_llvm.memory.allocation import LowerAllocBuffer
-from lowering.tir_to_llvm.memory.tile_registers import (
+from lowering.tir_to_llvm.allocation import LowerAllocBuffer
+from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
+from lowering.tir_to_llvm.calls import LowerCall, LowerCallBoxed, LowerCallExtern, LowerCallPacked, inner_name
+from lowering.tir_to_llvm.control_flow import LowerFor, LowerIf, LowerTerminator, LowerWhile
+from lowering.tir_to_llvm.emitter import (
+    Buffer,
+    Emitter,
+    FunctionState,
+    LoweringOptions,
+    ModuleContext,
+    buffer_attributes,
+    function_properties,
+)
+from lowering.tir_to_llvm.scalar_ops import (
+    LowerAssert,
+    LowerBroadcast,
+    LowerCreateMask,
+    LowerDim,
+    LowerFirstLane,
+    LowerRamp,
+    LowerScalarOp,
+    LowerShuffle,
+    LowerVectorBitcast,
+)
+from lowering.tir_to_llvm.tile_registers import (
     LowerConfigureTiles,
     LowerDotTiles,
     LowerReleaseTiles,

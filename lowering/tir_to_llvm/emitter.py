@@ -2,14 +2,14 @@
 the errors that it raises.
 
 Layout of an emitted function: the entry block holds what does not depend on loops (constants, dimensions, stack
-memory), then the code follows. Code that can fail ends in a status: a kernel returns 1 after it has raised a
-tvm-ffi error; an inner function returns a pointer to the error's text, `kind NUL message NUL`, or null, so that an
-error that happens on another thread is raised by the one that called.
+memory), then the code follows. Code that can fail ends in a status: a kernel returns 1 after it has raised a tvm-ffi
+error; an inner function returns a pointer to the error's text, `kind NUL message NUL`, or null, so that an error
+that happens on another thread is raised by the one that called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -30,13 +30,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.diagnostics import fail
-from lowering.llvm.builder.function_builder import call_op
-from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder, ModuleBuilder
+from lowering.llvm.function_builder import call_op
+from lowering.llvm.llvm_builder import POINTER, LLVMBuilder, ModuleBuilder
 from lowering.rewriting import ConversionRewriter, PatternIndex
 from lowering.tir_to_llvm.arithmetic.dim_values import DimValues
 from lowering.tir_to_llvm.arithmetic.scalars import memory_type
-from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
-from lowering.tir_to_llvm.memory.fences import fence_streams
+from lowering.tir_to_llvm.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
 from tir_dialect.analysis.structure import written_buffers
 from tir_dialect.attributes import Interval
 from tir_dialect.dims import Bounds, Dim
@@ -45,6 +44,26 @@ from tir_dialect.new_ops import new_op
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
+
+
+def fence_streams(b: LLVMBuilder, streams: Mapping[Dim, int], size: Callable[[Dim], SSAValue]) -> None:
+    """Emits the fence that makes non-temporal stores visible to other threads.
+
+    `streams` says from how many elements on a buffer of so many elements was written with such stores.
+    """
+    for extent, elements in streams.items():
+        fence, after = b.new_block(), b.new_block()
+        b.branch_if(is_large(b, size(extent), elements), fence, after)
+        b.start(fence)
+        b.insert(llvm.CallIntrinsicOp("llvm.x86.sse.sfence", [], []))
+        b.branch(after)
+        b.start(after)
+
+
+def is_large(b: LLVMBuilder, extent: SSAValue, elements: int) -> SSAValue:
+    """Whether a buffer has so many elements that it is written with non-temporal stores."""
+    return b.compare("sge", extent, b.integer(elements))
+
 
 _NAME = "relax.raise"
 _COLD = ArrayAttr([StringAttr("cold"), StringAttr("noinline"), StringAttr("nounwind")])

@@ -15,8 +15,8 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, f64, i1, i8, i16, i32
 from xdsl.ir import Attribute, Block, SSAValue
 
 from lowering.llvm import llvm_ext
-from lowering.llvm.builder.function_builder import call_op
-from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder, ModuleBuilder
+from lowering.llvm.function_builder import call_op
+from lowering.llvm.llvm_builder import POINTER, LLVMBuilder, ModuleBuilder
 from lowering.tir_to_llvm.arithmetic.dim_values import CheckedDimValues, DimValues, multiply_checked
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, llvm_type
 from lowering.tir_to_llvm.emitter import KernelSignature

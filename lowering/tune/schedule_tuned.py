@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from lowering.compiler.kernels.kernels import kernel_groups
+from lowering.compiler.kernels import kernel_groups
 from lowering.kernels.schedule_cpu import schedule
 from lowering.registry import pass_target
 from lowering.tune.database import default_database, kernel_key

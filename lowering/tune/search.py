@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.cache.code_cache import CodeCache
-from lowering.compiler.kernels.kernel_maker import KernelOptions
-from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.compiler.kernel_maker import KernelOptions
+from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.llvm.binding import CodegenError
 from lowering.tune.choice import Choice
 from lowering.tune.database import Call, Record, nearby

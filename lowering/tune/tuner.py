@@ -21,7 +21,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import CodeCache
-from lowering.compiler.kernels.kernels import kernel_groups
+from lowering.compiler.kernels import kernel_groups
 from lowering.debug import ProgressBar
 from lowering.parsing import parse_module, require_module
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass

@@ -22,7 +22,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
 from lowering.diagnostics import fail
-from lowering.llvm.builder.function_builder import EXTERNAL, INTERNAL, function_op
+from lowering.llvm.function_builder import EXTERNAL, INTERNAL, function_op
 from lowering.registry import Pass
 from lowering.rewriting import PatternIndex
 from lowering.vm_to_llvm.abi import (
@@ -40,9 +40,7 @@ from lowering.vm_to_llvm.abi import (
     Kernel,
     known_kernels,
 )
-from lowering.vm_to_llvm.globals import ARENAS, LOCATIONS, OBJECTS, ModuleGlobals
-from lowering.vm_to_llvm.module_facts import ModuleFacts, closure_targets, module_facts
-from lowering.vm_to_llvm.ops.calls import (
+from lowering.vm_to_llvm.calls import (
     LowerCall,
     LowerCallClosure,
     LowerCallKernel,
@@ -52,7 +50,7 @@ from lowering.vm_to_llvm.ops.calls import (
     LowerMakeClosure,
     LowerReturn,
 )
-from lowering.vm_to_llvm.ops.checks import (
+from lowering.vm_to_llvm.checks import (
     LowerAssert,
     LowerCheckApart,
     LowerCheckBool,
@@ -63,7 +61,8 @@ from lowering.vm_to_llvm.ops.checks import (
     LowerCheckTensor,
     LowerCheckTuple,
 )
-from lowering.vm_to_llvm.ops.memory import (
+from lowering.vm_to_llvm.globals import ARENAS, LOCATIONS, OBJECTS, ModuleGlobals
+from lowering.vm_to_llvm.memory import (
     LowerAllocStorage,
     LowerAllocTensor,
     LowerKill,
@@ -76,7 +75,13 @@ from lowering.vm_to_llvm.ops.memory import (
     LowerTensorDim,
     LowerView,
 )
-from lowering.vm_to_llvm.ops.values import (
+from lowering.vm_to_llvm.module_facts import ModuleFacts, closure_targets, module_facts
+from lowering.vm_to_llvm.plan import Number, is_number
+from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
+from lowering.vm_to_llvm.runtime_text import format_string
+from lowering.vm_to_llvm.state import FunctionState, raise_error
+from lowering.vm_to_llvm.symbols import INFO, INIT, body_symbol, entry_symbol
+from lowering.vm_to_llvm.values import (
     LowerConst,
     LowerConstantTensor,
     LowerDtype,
@@ -86,11 +91,6 @@ from lowering.vm_to_llvm.ops.values import (
     LowerStr,
     LowerTupleGet,
 )
-from lowering.vm_to_llvm.plan import Number, is_number
-from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
-from lowering.vm_to_llvm.runtime_text import format_string
-from lowering.vm_to_llvm.state import FunctionState, raise_error
-from lowering.vm_to_llvm.symbols import INFO, INIT, body_symbol, entry_symbol
 from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect import messages
 from vm_dialect.executable.library import library_name

@@ -11,8 +11,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseIntElementsAttr, ReducedPrecisionFloatType, StringAttr, TensorType
 from xdsl.ir import Attribute, Operation, Region
 
-from lowering.llvm.builder.function_builder import EXTERNAL, function_op
-from lowering.llvm.builder.llvm_builder import LLVMBuilder, ModuleBuilder
+from lowering.llvm.function_builder import EXTERNAL, function_op
+from lowering.llvm.llvm_builder import LLVMBuilder, ModuleBuilder
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float
 from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I8, I64, PTR, RUNTIME, SMALL_STRING, Kernel
 from tir_dialect.new_ops import new_op

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from lowering.cache.code_cache import CodeCache, compile_cached
 from lowering.diagnostics import Finding, fail, refuse
 from lowering.llvm.compiler import CompileOptions, compile_object
-from lowering.llvm.text.llvm_text import llvm_text, spent_text
+from lowering.llvm.llvm_text import llvm_text, spent_text
 from lowering.relax_to_vm.sizes import Sizes
 from lowering.vm_to_llvm.abi import known_kernels
 from lowering.vm_to_llvm.convert_vm_to_llvm import ConvertVmToLLVMPass, lower_functions

@@ -13,9 +13,9 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.locations import described
 from lowering.vm_to_llvm.abi import ANY_BYTES, I32, I64, PAYLOAD
-from lowering.vm_to_llvm.ops.values import dtype_word
 from lowering.vm_to_llvm.plan import Boxed, Number, Storage, Unboxed
 from lowering.vm_to_llvm.state import FunctionState
+from lowering.vm_to_llvm.values import dtype_word
 from vm_dialect.executable.model import OBSERVE
 from vm_dialect.types import TensorType
 

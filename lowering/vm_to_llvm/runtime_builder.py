@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from lowering.llvm.builder.function_builder import FunctionBuilder, call_op
+from lowering.llvm.function_builder import FunctionBuilder, call_op
 from lowering.vm_to_llvm.abi import I1, I8, I32, I64, PAYLOAD, PTR
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array

@@ -13,7 +13,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from lowering.llvm.builder.function_builder import INTERNAL, call_op, function_op
+from lowering.llvm.function_builder import INTERNAL, call_op, function_op
 from lowering.locations import names, source_position
 from lowering.rewriting import ConversionRewriter, PatternIndex
 from lowering.vm_to_llvm.abi import (
@@ -158,7 +158,7 @@ _KINDS: dict[Attribute, int] = {I64: INT, I1: BOOL, F64: FLOAT}
 
 
 class FunctionState(ConversionRewriter):
-    """The rewriter that lowers ops of one function; the patterns in `lowering.vm_to_llvm.ops` emit code through it."""
+    """The rewriter that lowers ops of one function; the patterns in `lowering.vm_to_llvm` emit code through it."""
 
     def __init__(self, func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts, patterns: PatternIndex) -> None:
         self.func = func

@@ -57,7 +57,6 @@ SUBJECTS = (
     "lowering/relax/layout/*.py",
     "lowering/relax/memory/*.py",
     "lowering/relax/rewrites/*.py",
-    "lowering/relax/shapes/*.py",
     "lowering/tir/*.py",
     "lowering/kernels/cpu/scan.py",
     "lowering/kernels/cpu/reduce/*.py",

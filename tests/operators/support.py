@@ -11,8 +11,8 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
+from lowering.compiler.deferred import bindings
 from lowering.parsing import parse_module
-from lowering.relax.deferred.runtime import bindings
 from lowering.relax.functions.bind_params import bind_symbols
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run

@@ -7,7 +7,7 @@ import pytest
 import tvm_ffi
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernels import compile_prim_funcs
+from lowering.compiler.kernels import compile_prim_funcs
 from lowering.parsing import parse_module
 from tests.support.programs import MODES, runner
 from tir_dialect import dtypes

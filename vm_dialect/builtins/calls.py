@@ -59,7 +59,7 @@ def call_tir_dyn(function: Any, *arguments: Any) -> None:
     function(*first, *shape)
 
 
-_COMPILER = "lowering.relax.deferred.runtime"
+_COMPILER = "lowering.compiler.deferred"
 """The module whose function `run_deferred` compiles, if it is installed; it is imported by the first call."""
 
 

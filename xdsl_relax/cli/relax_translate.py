@@ -72,7 +72,7 @@ def _for_target(each: ModulePass, options: BuildOptions) -> ModulePass:
 
 
 def _mlir_to_llvmir(module: ModuleOp, options: BuildOptions) -> str:
-    from lowering.llvm.text.llvm_text import llvm_text
+    from lowering.llvm.llvm_text import llvm_text
 
     verify_module(module)
     return llvm_text(module)

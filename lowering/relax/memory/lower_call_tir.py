@@ -15,7 +15,7 @@ from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.registry import Pass
 from lowering.relax.convert_dataflow import refuse_pure_regions
-from lowering.relax.shapes.lower_shapes import FreshSymbols
+from lowering.relax.lower_shapes import FreshSymbols
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.aliases import origin, who_else_sees
 from relax_dialect.ops.binding import MatchCastOp

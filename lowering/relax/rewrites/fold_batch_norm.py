@@ -15,7 +15,7 @@ from xdsl.rewriter import InsertPoint
 
 from lowering.locations import fused_location
 from lowering.registry import Pass
-from lowering.relax.shapes.insert_guards import apply_graph_patterns
+from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binary import AddOp, MultiplyOp
 from relax_dialect.ops.convolution import ForwardConvolutionOp

@@ -17,8 +17,8 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from lowering.registry import Pass
+from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.relax.rewrites.fold_constants import ConstantValues, FoldConstantsPass
-from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.interpreter.machine import Interpreter
 from relax_dialect.interpreter.runtime_values import is_tensor

@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint
 
 from lowering.registry import Pass
 from lowering.relax.dataflow_patterns import RewriteMatch
-from lowering.relax.shapes.insert_guards import apply_graph_patterns
+from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.attention import LAYOUT, AttentionBiasOp, AttentionOp

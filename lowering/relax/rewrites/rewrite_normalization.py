@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.registry import Pass
 from lowering.relax.dataflow_patterns import RewriteMatch
-from lowering.relax.shapes.insert_guards import apply_graph_patterns
+from lowering.relax.insert_guards import apply_graph_patterns
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
 from relax_dialect.ops.reduction import ReductionOp

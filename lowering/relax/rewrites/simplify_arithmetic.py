@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.relax.shapes.insert_guards import apply_graph_patterns
+from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.rewriting import Canonicalize, op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_view
 from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, MultiplyOp, PowerOp, SubtractOp

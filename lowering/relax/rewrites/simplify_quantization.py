@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass, pass_target
+from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.relax.rewrites.fold_constants import constant_of
 from lowering.relax.rewrites.simplify_reshapes import (
     ElementwiseOp,
@@ -26,7 +27,6 @@ from lowering.relax.rewrites.simplify_reshapes import (
     is_single_element,
     used_only_by,
 )
-from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.interpreter.machine import Interpreter

@@ -16,7 +16,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
-from lowering.relax.shapes.insert_guards import apply_graph_patterns
+from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written, unchanged_between
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, ReluOp

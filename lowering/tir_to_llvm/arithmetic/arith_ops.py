@@ -27,8 +27,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from lowering.llvm.builder.function_builder import element_type, like
-from lowering.llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
+from lowering.llvm.function_builder import element_type, like
+from lowering.llvm.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
 from lowering.tir_to_llvm.arithmetic import division
 from lowering.tir_to_llvm.arithmetic.scalars import (
     compute_type,

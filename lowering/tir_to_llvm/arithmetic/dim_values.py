@@ -13,7 +13,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, i1, i64
 from xdsl.ir import SSAValue
 
-from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.llvm_builder import LLVMBuilder
 from lowering.tir_to_llvm.arithmetic.division import floordiv, mod
 from tir_dialect.dims import (
     Atom,

@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import f32, f64, i16, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.llvm import llvm_ext
-from lowering.llvm.builder.function_builder import element_type, integer_type, is_vector, like
-from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.function_builder import element_type, integer_type, is_vector, like
+from lowering.llvm.llvm_builder import LLVMBuilder
 from lowering.tir_to_llvm.math.avx512 import (
     has_registers,
     has_registers_of_doubles,

@@ -22,8 +22,8 @@ from xdsl.dialects import arith, llvm, vector
 from xdsl.dialects.builtin import FloatAttr, VectorType, bf16, f32, f64, i8, i16, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.llvm.builder.function_builder import dense_integers, element_type, lane_count, lanes_of
-from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.function_builder import dense_integers, element_type, lane_count, lanes_of
+from lowering.llvm.llvm_builder import LLVMBuilder
 from lowering.tir_to_llvm.arithmetic.arith_ops import ARITH_LOWERINGS, Lower
 from lowering.tir_to_llvm.math.avx512 import (
     REGISTER,

@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import IntegerAttr, f32
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 
-from lowering.llvm.builder.function_builder import element_type, lane_count
-from lowering.llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
+from lowering.llvm.function_builder import element_type, lane_count
+from lowering.llvm.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
 from lowering.tir_to_llvm.arithmetic.arith_ops import Lower, fast_math, result_element
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, from_integer, math_type
 from lowering.tir_to_llvm.math.expansion import EXPANSIONS, scaled_exp

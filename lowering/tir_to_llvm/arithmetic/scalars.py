@@ -45,8 +45,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.llvm import llvm_ext
-from lowering.llvm.builder.function_builder import element_type, integer_type, is_vector, lane_count, like, type_suffix
-from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.function_builder import element_type, integer_type, is_vector, lane_count, like, type_suffix
+from lowering.llvm.llvm_builder import LLVMBuilder
 from lowering.tir_to_llvm.math.avx512 import REGISTER
 from lowering.tir_to_llvm.math.floats import Floats
 from tir_dialect.dtypes import numpy_dtype
@@ -452,7 +452,7 @@ def float_constant(b: LLVMBuilder, value: float, type_: Attribute) -> SSAValue:
 def _bits_of(value: float, type_: Attribute) -> int:
     if isinstance(type_, ReducedPrecisionFloatType):
         return small_float_bits(value, type_)
-    from lowering.llvm.text.llvm_types import bfloat_bits
+    from lowering.llvm.llvm_types import bfloat_bits
 
     return bfloat_bits(value)
 

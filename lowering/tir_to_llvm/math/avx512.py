@@ -8,8 +8,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType, f32, f64, i8, i16, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from lowering.llvm.builder.function_builder import element_type, lane_count, lanes_of
-from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.function_builder import element_type, lane_count, lanes_of
+from lowering.llvm.llvm_builder import LLVMBuilder
 from lowering.tir_to_llvm.math.floats import BINARY32, BINARY64, Floats
 from tir_dialect.ops.memory import i32_array, vector_of
 

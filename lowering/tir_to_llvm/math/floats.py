@@ -9,8 +9,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerType, f64, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.llvm.builder.function_builder import element_type, like
-from lowering.llvm.builder.llvm_builder import NO_FLAGS, LLVMBuilder
+from lowering.llvm.function_builder import element_type, like
+from lowering.llvm.llvm_builder import NO_FLAGS, LLVMBuilder
 
 
 @dataclass(frozen=True)

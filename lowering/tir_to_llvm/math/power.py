@@ -14,7 +14,7 @@ from xdsl.dialects import arith, llvm, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, i32, i64
 from xdsl.ir import SSAValue
 
-from lowering.llvm.builder.function_builder import like
+from lowering.llvm.function_builder import like
 from lowering.tir_to_llvm.math.avx512 import (
     chosen,
     exponent_of,

@@ -17,7 +17,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
-from lowering.llvm.builder.function_builder import like
+from lowering.llvm.function_builder import like
 from lowering.tir_to_llvm.math.avx512 import chosen, has_registers, reciprocal_estimate
 from lowering.tir_to_llvm.math.coefficients import coefficients
 from lowering.tir_to_llvm.math.floats import BINARY32, ROUNDING, Floats, doubles, floor, narrowed, widened

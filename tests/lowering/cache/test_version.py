@@ -9,7 +9,7 @@ from lowering.cache.module_digest import _KERNEL_SOURCES, find_sources, sources_
 
 LOADED = """
 import sys
-from lowering.compiler.kernels.kernel_maker import DEFAULT_OPTIONS, lower_kernel
+from lowering.compiler.kernel_maker import DEFAULT_OPTIONS, lower_kernel
 from lowering.parsing import parse_module
 from tir_dialect.target import Target
 module = parse_module(sys.argv[1])

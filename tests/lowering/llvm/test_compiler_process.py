@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lowering.compiler.kernels.kernel_maker import load
+from lowering.compiler.kernel_maker import load
 from lowering.llvm import background
 from lowering.llvm.background import Background, CompilerProcess, NoAnswerError
 from lowering.llvm.binding import CodegenError

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from xdsl.utils.exceptions import PassFailedException
 
-from lowering.compiler.kernels.kernel_maker import run_tir_passes
+from lowering.compiler.kernel_maker import run_tir_passes
 from lowering.llvm.compiler import emit_assembly
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions

@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from lowering.compiler.kernels import kernels
+from lowering.compiler import kernels as kernels
 from lowering.parsing import parse_module
 from lowering.tune.search import Bench, Race
 from lowering.tune.tuner import kernels_of

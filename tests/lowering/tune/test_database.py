@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernel_maker import DEFAULT_OPTIONS
-from lowering.compiler.kernels.kernels import plan_kernels
+from lowering.compiler.kernel_maker import DEFAULT_OPTIONS
+from lowering.compiler.kernels import plan_kernels
 from lowering.parsing import parse_module
 from lowering.tune import database as databases
 from lowering.tune.choice import Choice

@@ -17,9 +17,9 @@ import pytest
 
 from lowering import build
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels import kernels
-from lowering.compiler.kernels.kernel_maker import DEFAULT_OPTIONS, lower_kernel
-from lowering.compiler.kernels.kernels import plan_kernels
+from lowering.compiler import kernels as kernels
+from lowering.compiler.kernel_maker import DEFAULT_OPTIONS, lower_kernel
+from lowering.compiler.kernels import plan_kernels
 from lowering.parsing import parse_module
 from lowering.tune import tune
 from lowering.tune.choice import Choice

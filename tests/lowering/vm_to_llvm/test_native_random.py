@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.llvm.compiler import CompileOptions, compile_object
+from lowering.llvm.llvm_text import llvm_text
 from lowering.llvm.loading import load_objects
-from lowering.llvm.text.llvm_text import llvm_text
 from lowering.relax_to_vm.allocate_registers import allocate
 from lowering.verify.module import verify_module
 from lowering.vm_to_llvm.convert_vm_to_llvm import lower_functions

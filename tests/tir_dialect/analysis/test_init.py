@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lowering.compiler.kernels.kernel_maker import KernelOptions
+from lowering.compiler.kernel_maker import KernelOptions
 from tests.lowering.tir_to_llvm.conftest import run_both
 from tests.support.tir import parse_prim_func, run_text
 from tir_dialect.analysis.init import init_placement

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from lowering.tir_to_llvm.loops.scalar_ops import SCALAR_LOWERINGS
+from lowering.tir_to_llvm.scalar_ops import SCALAR_LOWERINGS
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import has_no_effects

@@ -13,10 +13,9 @@ from xdsl.utils.exceptions import PassFailedException
 
 from lowering import build
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler import compilation
-from lowering.compiler.kernels import kernel_maker
-from lowering.compiler.kernels.kernel_maker import DEFAULT_OPTIONS, code_key, compile_kernel, sent
-from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.compiler import compilation, kernel_maker
+from lowering.compiler.kernel_maker import DEFAULT_OPTIONS, code_key, compile_kernel, sent
+from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.llvm import background
 from lowering.llvm.background import CompilerProcess, NoAnswerError
 from lowering.parsing import parse_module

@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
 
 from lowering.cache.code_cache import NO_CACHE, CodeCache
-from lowering.compiler.kernels import kernel_maker
-from lowering.compiler.kernels.kernel_maker import KernelOptions
-from lowering.compiler.kernels.kernels import compile_prim_funcs
+from lowering.compiler import kernel_maker
+from lowering.compiler.kernel_maker import KernelOptions
+from lowering.compiler.kernels import compile_prim_funcs
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.dialect import TIR
 from tir_dialect.target import Target

@@ -14,7 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i64
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.cpu.attention.pattern import find_attention
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel

@@ -12,7 +12,7 @@ from xdsl.dialects.arith import ConstantOp, DivUIOp, RemUIOp
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.cpu.conv import micro_kernel
 from lowering.kernels.cpu.emit.kernel import outside_modules
 from lowering.kernels.schedule_cpu import schedule

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from tests.lowering.tir_to_llvm.conftest import call

@@ -13,11 +13,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernel_maker import run_tir_passes
-from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.compiler.kernel_maker import run_tir_passes
+from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
 from lowering.llvm.compiler import emit_assembly
-from lowering.llvm.text.llvm_text import llvm_text
+from lowering.llvm.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs

@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.cpu.traversal.accumulators import MOST
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module

@@ -10,9 +10,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32
 
 from lowering import build
-from lowering.compiler.kernels.kernels import compile_prim_funcs
+from lowering.compiler.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
-from lowering.llvm.text.llvm_text import llvm_text
+from lowering.llvm.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernels import compile_prim_funcs
+from lowering.compiler.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
 from tests.lowering.kernels.memory_bound import kernel
 from tests.lowering.tir_to_llvm.conftest import call, find, parse

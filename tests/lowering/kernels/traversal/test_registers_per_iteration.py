@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lowering.kernels.schedule_cpu import schedule
-from lowering.llvm.text.llvm_text import llvm_text
+from lowering.llvm.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions

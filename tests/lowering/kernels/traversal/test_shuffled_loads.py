@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernels import compile_prim_funcs
+from lowering.compiler.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
 from tests.lowering.tir_to_llvm.conftest import call, find, parse, run_both
 from tests.lowering.tir_to_llvm.test_safety import Guarded

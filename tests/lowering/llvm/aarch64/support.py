@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from lowering.compiler.kernels.kernels import Kernels
+from lowering.compiler.kernels import Kernels
 from lowering.llvm.compiler import CompileOptions, compile_object
 from tests.lowering.llvm.aarch64.emulator import Emulator
 from tir_dialect.target import Target

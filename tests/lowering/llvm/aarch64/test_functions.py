@@ -3,7 +3,7 @@
 import numpy as np
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernels import compile_prim_funcs
+from lowering.compiler.kernels import compile_prim_funcs
 from lowering.parsing import parse_module
 from tests.lowering.llvm.aarch64.support import TARGET, emulator_of
 from tests.lowering.tir_to_llvm.math.functions import LOOP, REFERENCES, check, inputs

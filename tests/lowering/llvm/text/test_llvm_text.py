@@ -13,8 +13,8 @@ from xdsl.parser import Parser
 from lowering.llvm.binding import CodegenError
 from lowering.llvm.compiler import CompileOptions, compile_object, emit_llvm_ir
 from lowering.llvm.llvm_ext import LLVM_EXT
+from lowering.llvm.llvm_text import llvm_text
 from lowering.llvm.loading import load_objects
-from lowering.llvm.text.llvm_text import llvm_text
 from tir_dialect.target import Target
 
 
@@ -251,7 +251,7 @@ def test_float_constants_round_as_the_type_says(type_: str, value: float):
     import numpy as np
     from xdsl.dialects.builtin import Float64Type, FloatAttr
 
-    from lowering.llvm.text.llvm_types import constant
+    from lowering.llvm.llvm_types import constant
 
     dtype = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}[type_]
     name = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}[type_]
@@ -338,7 +338,7 @@ def test_llvm_verifies_before_it_optimises():
 def test_every_op_of_the_dialects_has_an_emitter():
     from xdsl.dialects import llvm
 
-    from lowering.llvm.text.llvm_text import EMITTERS
+    from lowering.llvm.llvm_text import EMITTERS
 
     outside = {llvm.FuncOp, llvm.GlobalOp}
     assert {*LLVM.operations, *LLVM_EXT.operations} - outside == set(EMITTERS)

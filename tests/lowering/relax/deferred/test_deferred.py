@@ -11,9 +11,9 @@ import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
+from lowering.compiler.deferred import DeferredFunction
 from lowering.parsing import parse_module
-from lowering.relax.deferred.options import Options
-from lowering.relax.deferred.runtime import DeferredFunction
+from lowering.relax.deferred_options import Options
 from tests.support.programs import MODES, Tolerance, run_everywhere, runner
 from tir_dialect.target import Target
 from vm_dialect import Executable, VirtualMachine
@@ -171,7 +171,7 @@ def test_each_combination_is_compiled_once():
 @pytest.mark.parametrize("mode", ["bytecode", "native"])
 def test_deferred_code_is_built_like_the_program(mode: str, monkeypatch: pytest.MonkeyPatch):
     """With its target and level, also if the executable was saved; by default the text says nothing of it."""
-    from lowering.relax.deferred import runtime
+    from lowering.compiler import deferred as runtime
 
     seen: list[tuple[object, object]] = []
 
@@ -189,7 +189,7 @@ def test_deferred_code_is_built_like_the_program(mode: str, monkeypatch: pytest.
 
 
 def test_threads_that_wait_for_code_do_not_make_it_again(monkeypatch: pytest.MonkeyPatch):
-    from lowering.relax.deferred import runtime
+    from lowering.compiler import deferred as runtime
 
     built, waiting = list[ModuleOp](), threading.Barrier(4)
 

@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 from lowering.parsing import parse_module
 from lowering.registry import pass_factories
 from lowering.relax.infer_struct_info import InferStructInfoPass
-from lowering.relax.shapes.insert_guards import KeptChecks, apply_graph_patterns, implies
+from lowering.relax.insert_guards import KeptChecks, apply_graph_patterns, implies
 from lowering.rewriting import op_rewrite_pattern
 from lowering.verify.module import verify_module
 from relax_dialect.inference import DimCheck, DimRelation

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernels import compile_prim_funcs
-from lowering.llvm.text.llvm_text import llvm_text
+from lowering.compiler.kernels import compile_prim_funcs
+from lowering.llvm.llvm_text import llvm_text
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
 from tests.support.kernels import MATMUL

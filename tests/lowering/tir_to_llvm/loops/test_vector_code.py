@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.compiler.kernels.kernel_maker import run_tir_passes
+from lowering.compiler.kernel_maker import run_tir_passes
 from lowering.llvm.compiler import CompileOptions, emit_assembly, emit_llvm_ir
-from lowering.llvm.text.llvm_text import llvm_text
+from lowering.llvm.llvm_text import llvm_text
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
 from tir_dialect.ops.function import PrimFuncOp

@@ -7,7 +7,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.tir_to_llvm.arithmetic.math_ops import OWN
 from lowering.tir_to_llvm.math.power import ROOTS
 from tests.lowering.tir_to_llvm.math.functions import COUNT, EDGES, LOOP, REFERENCES, check, inputs
@@ -159,7 +159,7 @@ def check_function(name: str, kind: str, kernels: Kernels, arguments: Iterable[n
 
 
 def lowered_text(text: str, machine: str, tir: Callable[[str], ModuleOp]) -> str:
-    from lowering.llvm.text.llvm_text import llvm_text
+    from lowering.llvm.llvm_text import llvm_text
     from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
     from lowering.tir_to_llvm.emitter import LoweringOptions
 

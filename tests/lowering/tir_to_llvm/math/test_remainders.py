@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernels import compile_prim_funcs
+from lowering.compiler.kernels import compile_prim_funcs
 from tir_dialect.target import Target
 
 COUNT = 16384

@@ -5,7 +5,7 @@ import pytest
 import tvm_ffi
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernels import compile_prim_funcs
+from lowering.compiler.kernels import compile_prim_funcs
 from tests.lowering.tir_to_llvm.conftest import find
 from tir_dialect.interpreter import run_prim_func
 

@@ -8,7 +8,7 @@ import pytest
 import tvm_ffi
 
 from lowering.cache.code_cache import NO_CACHE
-from lowering.compiler.kernels.kernels import compile_prim_funcs
+from lowering.compiler.kernels import compile_prim_funcs
 from tir_dialect.interpreter import run_prim_func
 
 SCALE = """

@@ -18,7 +18,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from lowering.relax.shapes.lower_shapes import open_checks
+from lowering.relax.lower_shapes import open_checks
 from lowering.rewriting import PatternIndex, apply_patterns
 from relax_dialect.inference import DimCheck, DimRelation, InfersResultTypes
 from relax_dialect.ops.binding import GuardOp, MatchCastOp

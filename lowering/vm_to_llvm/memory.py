@@ -10,9 +10,9 @@ from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import I8, I32, I64, PAYLOAD, PTR, SHAPE, SHAPE_DATA, TENSOR_OFFSET
-from lowering.vm_to_llvm.ops.values import dtype_word
 from lowering.vm_to_llvm.plan import SIZE_OF_TENSOR, Boxed, Number, Storage, Unboxed
 from lowering.vm_to_llvm.state import FunctionState
+from lowering.vm_to_llvm.values import dtype_word
 from tir_dialect.new_ops import new_op
 from vm_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, NewTensorOp, ReadCondOp, ViewOp
 from vm_dialect.ops.shapes import MakeShapeOp, ReadIntOp, ShapeDimOp, ShapeOfOp, TensorDimOp

@@ -30,7 +30,7 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from lowering.llvm import llvm_ext
-from lowering.llvm.builder.function_builder import (
+from lowering.llvm.function_builder import (
     EXTERNAL,
     INTERNAL,
     call_op,
@@ -41,7 +41,7 @@ from lowering.llvm.builder.function_builder import (
     like,
     type_suffix,
 )
-from lowering.llvm.builder.index_builder import POINTER, WRAPS, IndexBuilder
+from lowering.llvm.index_builder import POINTER, WRAPS, IndexBuilder
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array, vector_of
 

@@ -15,8 +15,8 @@ from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import IndexType, i32, i64
 from xdsl.ir import Operation, SSAValue
 
-from lowering.llvm.builder.function_builder import element_type, is_vector
-from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.function_builder import element_type, is_vector
+from lowering.llvm.llvm_builder import LLVMBuilder
 from tir_dialect.ops.memory import vector_of
 
 

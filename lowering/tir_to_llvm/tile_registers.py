@@ -14,11 +14,11 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.diagnostics import fail
-from lowering.llvm.builder.function_builder import dense_integers
-from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder, ModuleBuilder
+from lowering.llvm.function_builder import dense_integers
+from lowering.llvm.llvm_builder import POINTER, LLVMBuilder, ModuleBuilder
 from lowering.rewriting import op_rewrite_pattern
+from lowering.tir_to_llvm.accesses import address_at, element_offset
 from lowering.tir_to_llvm.emitter import Emitter
-from lowering.tir_to_llvm.memory.accesses import address_at, element_offset
 from tir_dialect.ops.tile_registers import (
     LAST_COLUMNS,
     LAST_ROWS,

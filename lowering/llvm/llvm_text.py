@@ -20,7 +20,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.llvm import llvm_ext
 from lowering.llvm.binding import CodegenError
-from lowering.llvm.text.llvm_types import (
+from lowering.llvm.llvm_types import (
     LOOP_HINTS,
     fast_math_flags,
     integer_flags,
@@ -29,7 +29,7 @@ from lowering.llvm.text.llvm_types import (
     vector_count,
     vector_element,
 )
-from lowering.llvm.text.module_text import Emit, FunctionText, ModuleText
+from lowering.llvm.module_text import Emit, FunctionText, ModuleText
 from tir_dialect.garbage import release
 from tir_dialect.ops.memory import i32_array
 

@@ -23,8 +23,8 @@ from lowering.debug import Debug, debug_level, show
 from lowering.llvm.background import Background, Compile, CompilerProcess, NoAnswerError
 from lowering.llvm.binding import CodegenError
 from lowering.llvm.compiler import CompileOptions, compile_object
+from lowering.llvm.llvm_text import llvm_text, spent_text
 from lowering.llvm.loading import object_symbols
-from lowering.llvm.text.llvm_text import llvm_text, spent_text
 from lowering.parsing import parse_module
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.garbage import release

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.relax.infer_struct_info import ResultTypes
-from lowering.relax.shapes.lower_shapes import FreshSymbols, bind_call
+from lowering.relax.lower_shapes import FreshSymbols, bind_call
 from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_tir import DestinationPassing

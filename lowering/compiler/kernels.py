@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import CodeCache, cache_key, default_cache
 from lowering.cache.module_digest import compiler_version
-from lowering.compiler.kernels.kernel_maker import (
+from lowering.compiler.kernel_maker import (
     DEFAULT_OPTIONS,
     CodeMaker,
     Kernel,
@@ -25,8 +25,8 @@ from lowering.debug import ProgressBar
 from lowering.llvm.background import Background
 from lowering.llvm.binding import library_version
 from lowering.llvm.compiler import CompileOptions, compile_object
+from lowering.llvm.llvm_text import spent_text
 from lowering.llvm.loading import LoadedCode, load_objects
-from lowering.llvm.text.llvm_text import spent_text
 from lowering.tir_to_llvm.emitter import KernelSignature, kernel_signature
 from lowering.tune.location import nothing_is_tuned
 from tir_dialect.analysis.fingerprint import Fingerprint

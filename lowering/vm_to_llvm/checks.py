@@ -8,11 +8,11 @@ from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import BOOL, F64, FLOAT, FUNCTION, I32, I64, INT, PAYLOAD, PTR
-from lowering.vm_to_llvm.ops.memory import element_count
-from lowering.vm_to_llvm.ops.values import dtype_word
+from lowering.vm_to_llvm.memory import element_count
 from lowering.vm_to_llvm.plan import Boxed, Number
 from lowering.vm_to_llvm.runtime_text import format_string
 from lowering.vm_to_llvm.state import FunctionState
+from lowering.vm_to_llvm.values import dtype_word
 from vm_dialect import messages
 from vm_dialect.ops.checks import (
     AssertOp,

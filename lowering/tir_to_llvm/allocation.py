@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
-from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.llvm.llvm_builder import POINTER, LLVMBuilder
 from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.dim_values import multiply_checked
 from lowering.tir_to_llvm.arithmetic.scalars import memory_type

@@ -11,7 +11,7 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.hints import isa
 
 from lowering.diagnostics import fail
-from lowering.llvm.builder.function_builder import call_op
+from lowering.llvm.function_builder import call_op
 from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
 from lowering.vm_to_llvm.deferral import Rest

@@ -18,8 +18,8 @@ from lowering.compiler.build import build
 from lowering.diagnostics import InvalidModule
 from lowering.locations import source_position
 from lowering.parsing import parse_module
-from lowering.relax.deferred.defer_unknown_types import is_deferred
-from lowering.relax.deferred.options import Options
+from lowering.relax.defer_unknown_types import is_deferred
+from lowering.relax.deferred_options import Options
 from lowering.relax.functions.bind_params import bind_symbols
 from lowering.relax.infer_struct_info import ResultTypes
 from lowering.relax.substitution import all_symbols

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, Module
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.llvm.binding import CodegenError
-from lowering.llvm.text.llvm_types import Metadata, TypeNames, constant, quoted
+from lowering.llvm.llvm_types import Metadata, TypeNames, constant, quoted
 
 Emit = Callable[["FunctionText", Operation], None]
 

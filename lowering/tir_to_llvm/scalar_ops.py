@@ -12,14 +12,14 @@ from xdsl.dialects.vector import BitcastOp, BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.llvm.builder.function_builder import element_type, lane_count, lanes_of
-from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.function_builder import element_type, lane_count, lanes_of
+from lowering.llvm.llvm_builder import LLVMBuilder
 from lowering.rewriting import IndexedPattern, op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.arith_ops import ARITH_LOWERINGS, LANE_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.intrinsic_ops import DOT_LOWERINGS, LOOKUP_LOWERINGS, REGISTER_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.math_ops import MATH_LOWERINGS, ROW_LOWERINGS
 from lowering.tir_to_llvm.emitter import Emitter
-from lowering.tir_to_llvm.loops.lane_values import (
+from lowering.tir_to_llvm.lane_values import (
     Lanes,
     Ramp,
     as_vector,

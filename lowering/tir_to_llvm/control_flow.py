@@ -29,13 +29,14 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, SymbolRefAttr, i1, 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
-from lowering.llvm.builder.function_builder import call_op, is_vector
-from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.llvm.function_builder import call_op, is_vector
+from lowering.llvm.llvm_builder import POINTER, LLVMBuilder
 from lowering.rewriting import op_rewrite_pattern
+from lowering.tir_to_llvm.allocation import release
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState, buffer_attributes, function_properties
-from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp, is_varying
-from lowering.tir_to_llvm.loops.scalar_ops import SCALAR_LOWERINGS
-from lowering.tir_to_llvm.loops.serial import (
+from lowering.tir_to_llvm.lane_values import Lanes, LaneValue, Ramp, is_varying
+from lowering.tir_to_llvm.scalar_ops import SCALAR_LOWERINGS
+from lowering.tir_to_llvm.serial import (
     bounds,
     emit_loop,
     integer_annotation,
@@ -44,7 +45,6 @@ from lowering.tir_to_llvm.loops.serial import (
     trip_count,
     with_memory,
 )
-from lowering.tir_to_llvm.memory.allocation import release
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.analysis.structure import is_defined_inside, root_buffer
 from tir_dialect.dims import Dim, SymbolAtom, symbol

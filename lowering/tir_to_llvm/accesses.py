@@ -11,14 +11,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.llvm import llvm_ext
-from lowering.llvm.builder.function_builder import element_type, lane_count, lanes_of
-from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.llvm.function_builder import element_type, lane_count, lanes_of
+from lowering.llvm.llvm_builder import POINTER, LLVMBuilder
 from lowering.rewriting import op_rewrite_pattern
+from lowering.tir_to_llvm import lane_values
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, to_memory
-from lowering.tir_to_llvm.emitter import Buffer, Emitter
-from lowering.tir_to_llvm.loops import lane_values
-from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp
-from lowering.tir_to_llvm.memory.fences import is_large
+from lowering.tir_to_llvm.emitter import Buffer, Emitter, is_large
+from lowering.tir_to_llvm.lane_values import Lanes, LaneValue, Ramp
 from tir_dialect.codegen_hints import STREAMED_FROM
 from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size

@@ -1,1 +1,0 @@
-"""Prim_funcs to machine code: lowered, deduplicated, compiled once."""

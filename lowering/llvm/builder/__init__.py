@@ -1,1 +1,0 @@
-"""Building functions and modules of the llvm dialect: constants, common subexpressions, index arithmetic."""

@@ -1,1 +1,0 @@
-"""Modules of the llvm dialect as the text of LLVM IR."""

@@ -1,1 +1,0 @@
-"""Shapes become checks and integers."""

@@ -1,1 +1,0 @@
-"""Buffers in memory: allocation, addresses, loads and stores."""

@@ -1,1 +1,0 @@
-"""What each op of the vm dialect becomes."""
