@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import VectorType, bf16, f32, i32
+from xdsl.dialects.builtin import bf16, f32, i32
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.attention.pattern import Attention
@@ -23,12 +23,11 @@ from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.shuffles import shuffle, transposed
 from lowering.kernels.cpu.gemm.cost_model import ATTENTION_BITS, SKINNY_MAX_M, TILE_REGISTERS, tiling
 from lowering.kernels.cpu.gemm.dot_groups.contraction import has_tile_registers
-from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import GROUP_BYTES, view
+from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import GROUP_BYTES, TILE_STEP, bf16_parts, view
 from lowering.kernels.cpu.gemm.problem import Gemm
 from lowering.kernels.cpu.structure.contraction import Epilogue
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.arithmetic import ConvertOp
 from tir_dialect.ops.tile_registers import (
     COLUMNS,
     LAST_COLUMNS,
@@ -44,8 +43,6 @@ from tir_dialect.ops.tile_registers import (
 )
 from tir_dialect.types import BufferType
 
-STEP = 2 * TILE_SIZE
-"""Numbers along K that are multiplied at once."""
 SIDES = 2
 """Registers of rows, and of columns."""
 PAIRS = {1: [(0, 0)], 2: [(0, 1), (0, 0), (1, 0)], 3: [(0, 2), (0, 1), (1, 1), (1, 0), (0, 0), (2, 0)]}
@@ -68,7 +65,7 @@ def attention_parts(kernel: Kernel, attention: Attention) -> int | None:
         and scores.has_vectors(attention.scores.columns, attention.scores.reduced)
         and totals.has_vectors(attention.totals.columns, attention.totals.column)
     )
-    return bits // 8 if plain and all(each and each % STEP == 0 for each in features) else None
+    return bits // 8 if plain and all(each and each % TILE_STEP == 0 for each in features) else None
 
 
 class TileAttention(PackedAttention):
@@ -91,15 +88,6 @@ class TileAttention(PackedAttention):
     def finish(self) -> None:
         self.code.emit(ReleaseTilesOp())
 
-    def split(self, value: SSAValue) -> list[SSAValue]:
-        """The parts of a vector."""
-        code, narrow, found = self.code, VectorType(bf16, [TILE_SIZE]), list[SSAValue]()
-        for number in range(self.parts):
-            found.append(code.value(ConvertOp("truncf", value, narrow)))
-            if number + 1 < self.parts:
-                value = code.value(arith.SubfOp(value, code.value(ConvertOp("extf", found[-1], value.type))))
-        return found
-
 
 class _TilePanels(Panels):
     """The parts of keys and values of a batch, and of the rows of a block.
@@ -110,8 +98,8 @@ class _TilePanels(Panels):
     def __init__(self, attention: TileAttention):
         self.attention, self.code = attention, attention.code
         self.scores, self.totals = attention.scores, attention.totals
-        positions = ceildiv(attention.n, constant(STEP))
-        self._features = (self.scores.k.constant_value or 0) // STEP
+        positions = ceildiv(attention.n, constant(TILE_STEP))
+        self._features = (self.scores.k.constant_value or 0) // TILE_STEP
         self._keys = self._registers(positions * SIDES, constant(self._features), "keys")
         self._values = self._registers(ceildiv(self.totals.n, constant(TILE_SIZE)), positions, "values")
         self._queries = self._registers(constant(SIDES), constant(self._features), "queries")
@@ -134,7 +122,7 @@ class _TilePanels(Panels):
         own = self.attention.all_coords(batch, None)[0]
         parts, last = self.attention.parts, code.sub(code.dim(self.attention.n), 1)
         memory = code.alloc([parts, TILE_SIZE, TILE_SIZE], i32, "key_parts")
-        numbers = view(code, memory, [parts, TILE_SIZE, STEP], bf16)
+        numbers = view(code, memory, [parts, TILE_SIZE, TILE_STEP], bf16)
         tiles = ceildiv(self.attention.n, constant(TILE_SIZE))
         with (
             code.loop(code.dim(tiles), "tile") as tile,
@@ -142,11 +130,11 @@ class _TilePanels(Panels):
         ):
             with code.loop(code.index(TILE_SIZE), "key") as key:
                 at = code.minimum(code.add(code.mul(tile, TILE_SIZE), key), last)
-                for offset in range(0, STEP, TILE_SIZE):
-                    feature = code.add(code.mul(step, STEP), offset)
+                for offset in range(0, TILE_STEP, TILE_SIZE):
+                    feature = code.add(code.mul(step, TILE_STEP), offset)
                     coords = {**own, contraction.column: at, contraction.reduced: feature}
                     value = scores.vector(contraction.columns, coords, contraction.reduced, None)
-                    for part, each in enumerate(self.attention.split(value)):
+                    for part, each in enumerate(bf16_parts(code, value, self.attention.parts)):
                         code.store(each, numbers, [code.index(part), key, code.index(offset)])
             for part in (code.index(number) for number in range(parts)):
                 lines = [code.load(memory, [part, code.index(j), code.index(0)], TILE_SIZE) for j in range(TILE_SIZE)]
@@ -158,7 +146,7 @@ class _TilePanels(Panels):
         code, totals, contraction = self.code, self.totals, self.totals.contraction
         theirs = self.attention.all_coords(batch, None)[1]
         count = code.dim(self.attention.n)
-        steps = ceildiv(self.attention.n, constant(STEP))
+        steps = ceildiv(self.attention.n, constant(TILE_STEP))
         numbers = _as_numbers(code, self._values)
         order = [lane for i in range(TILE_SIZE) for lane in (i, TILE_SIZE + i)]
         with (
@@ -168,12 +156,12 @@ class _TilePanels(Panels):
         ):
             pair: list[list[SSAValue]] = []
             for side in range(2):
-                position = code.add(code.add(code.mul(step, STEP), code.mul(group, 2)), side)
+                position = code.add(code.add(code.mul(step, TILE_STEP), code.mul(group, 2)), side)
                 on = code.select(code.compare("slt", position, count), code.index(TILE_SIZE), code.index(0))
                 at = code.minimum(position, code.sub(count, 1))
                 coords = {**theirs, contraction.reduced: at, contraction.column: code.mul(tile, TILE_SIZE)}
                 value = totals.vector(contraction.columns, coords, contraction.column, on)
-                pair.append(self.attention.split(self._only(value, on)))
+                pair.append(bf16_parts(code, self._only(value, on), self.attention.parts))
             for part, (low, high) in enumerate(zip(*pair, strict=True)):
                 both = shuffle(code, (low, high), order)
                 code.store(both, numbers, [tile, step, code.index(part), group, code.index(0)])
@@ -193,7 +181,7 @@ class _TilePanels(Panels):
         features = code.index(self._features)
         self._product(rows, (self._queries, self._keys), features, last, attention.put_scores)
         chain()
-        steps = code.divide(code.add(last, STEP - 1), STEP)
+        steps = code.divide(code.add(last, TILE_STEP - 1), TILE_STEP)
         self._pack_shares(rows, steps, last)
         columns = code.dim(self.totals.n)
         self._product(rows, (self._shares, self._values), steps, columns, attention.put_totals)
@@ -204,7 +192,7 @@ class _TilePanels(Panels):
             own = self.attention.all_coords(rows.batch, code.add(rows.top, i))[0]
 
             def vector(offset: int) -> SSAValue:
-                coords = {**own, contraction.reduced: code.add(code.mul(step, STEP), offset)}
+                coords = {**own, contraction.reduced: code.add(code.mul(step, TILE_STEP), offset)}
                 return scores.vector(contraction.rows, coords, contraction.reduced, None)
 
             self._store_row(self._queries, i, step, vector)
@@ -215,7 +203,7 @@ class _TilePanels(Panels):
         with code.loop(rows.count, "i") as i, code.loop(steps, "step") as step:
 
             def vector(offset: int) -> SSAValue:
-                column = code.add(code.mul(step, STEP), offset)
+                column = code.add(code.mul(step, TILE_STEP), offset)
                 value = code.load(rows.scores, [i, column], TILE_SIZE)
                 return self._only(value, code.sub(last, column))
 
@@ -225,8 +213,8 @@ class _TilePanels(Panels):
         """Splits the numbers of a step of a row."""
         code, numbers = self.code, _as_numbers(self.code, registers)
         register, within = code.divide(i, TILE_SIZE), code.remainder(i, TILE_SIZE)
-        for offset in range(0, STEP, TILE_SIZE):
-            for part, each in enumerate(self.attention.split(vector(offset))):
+        for offset in range(0, TILE_STEP, TILE_SIZE):
+            for part, each in enumerate(bf16_parts(code, vector(offset), self.attention.parts)):
                 code.store(each, numbers, [register, step, code.index(part), within, code.index(offset)])
 
     # Products
@@ -280,7 +268,7 @@ class _TilePanels(Panels):
 def _as_numbers(code: Code, registers: SSAValue) -> SSAValue:
     """The same memory as numbers instead of groups."""
     *leading, rows, _ = SSAValue.get(registers, type=BufferType).type.shape
-    return view(code, registers, [*leading, rows, STEP], bf16)
+    return view(code, registers, [*leading, rows, TILE_STEP], bf16)
 
 
 def emit_attention(kernel: Kernel, attention: Attention) -> None:

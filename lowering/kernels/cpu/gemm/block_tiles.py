@@ -21,7 +21,6 @@ from functools import reduce
 from typing import ClassVar
 
 from typing_extensions import override
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType, bf16, f32, i32
 from xdsl.ir import SSAValue
 
@@ -37,7 +36,7 @@ from lowering.kernels.cpu.gemm.cost_model import (
     TASK_MACS,
 )
 from lowering.kernels.cpu.gemm.dot_groups.contraction import has_tile_registers
-from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import GROUP_BYTES, view
+from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import GROUP_BYTES, TILE_STEP, bf16_parts, view
 from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm
 from lowering.kernels.cpu.gemm.problem import Gemm
 from lowering.kernels.cpu.structure.decoding import Decoding
@@ -60,8 +59,6 @@ from tir_dialect.target import LINE_BYTES
 
 NUMBERS = 2
 """Numbers of a dot-product group."""
-STEP = NUMBERS * TILE_SIZE
-"""Numbers along K that are multiplied at once."""
 PAIR = (COLUMNS, LAST_COLUMNS)
 """The registers of two tiles of columns, which are multiplied with the same rows."""
 
@@ -71,7 +68,7 @@ def tile_parts(gemm: Gemm, decoding: Decoding) -> int | None:
     target, bits = gemm.kernel.target, gemm.kernel.target.schedule.activation_bits or BLOCK_ACTIVATION_BITS
     m, block_format = gemm.m.constant_value, decoding.block_format
     size = block_format.elements // GROUPS[block_format.name][0]
-    fits = size in (STEP, STEP // 2) and gemm.tiles.lanes == TILE_SIZE and bits <= 24
+    fits = size in (TILE_STEP, TILE_STEP // 2) and gemm.tiles.lanes == TILE_SIZE and bits <= 24
     if not has_tile_registers(target, bf16) or not fits or (m is not None and m < BLOCK_TILE_MIN_M):
         return None
     return bits // 8
@@ -95,7 +92,7 @@ class TileGemm(SinglePassGemm, ABC):
         self._memory = Memory.of(self.code, gemm.kernel.flat[decoding.packed], self.lanes)
         self._k = gemm.k.constant_value or 0  # `can_decode_in_registers`
         self._count, self._unpack = GROUPS[self._format.name]
-        self._steps, self._each, self._has_sums = self._k // STEP, each, has_sums
+        self._steps, self._each, self._has_sums = self._k // TILE_STEP, each, has_sums
         self._strips = ceildiv(gemm.m, constant(TILE_SIZE))
         self._tiles = self._tiles_of_unit()
 
@@ -162,20 +159,20 @@ class TileGemm(SinglePassGemm, ABC):
     def _pack(self, strip: SSAValue) -> None:
         """Splits sixteen rows of A, and adds up the numbers of each step as they are rounded."""
         code, contraction, lanes = self.code, self.gemm.contraction, self.lanes
-        numbers = view(code, self._rows, [self._strips, self._steps, self._parts, TILE_SIZE, STEP], bf16)
+        numbers = view(code, self._rows, [self._strips, self._steps, self._parts, TILE_SIZE, TILE_STEP], bf16)
         partial = code.alloc([TILE_SIZE, lanes], f32, "partial_sums")
         top = code.mul(strip, TILE_SIZE)
         count = code.minimum(code.sub(code.dim(self.gemm.m), top), TILE_SIZE)
         with code.loop(code.index(self._steps), "step") as step:
             with code.loop(count, "i") as i:
                 totals: list[SSAValue] = []
-                for offset in range(0, STEP, lanes):
+                for offset in range(0, TILE_STEP, lanes):
                     coords = {
                         contraction.row: code.add(top, i),
-                        contraction.reduced: code.add(code.mul(step, STEP), offset),
+                        contraction.reduced: code.add(code.mul(step, TILE_STEP), offset),
                     }
                     values = self.gemm.vector(contraction.rows, coords, contraction.reduced, None)
-                    for part, each in enumerate(self._split(values)):
+                    for part, each in enumerate(bf16_parts(code, values, self._parts)):
                         code.store(each, numbers, [strip, step, code.index(part), i, code.index(offset)])
                         totals.append(code.value(ConvertOp("extf", each, values.type)))
                 if self._sums is not None:
@@ -183,15 +180,6 @@ class TileGemm(SinglePassGemm, ABC):
             if self._sums is not None:
                 rows = [code.load(partial, [code.index(i), code.index(0)], lanes) for i in range(TILE_SIZE)]
                 code.store(row_sums(code, rows), self._sums, [strip, step, code.index(0)])
-
-    def _split(self, value: SSAValue) -> list[SSAValue]:
-        """The parts of a vector."""
-        code, narrow, found = self.code, VectorType(bf16, [self.lanes]), list[SSAValue]()
-        for number in range(self._parts):
-            found.append(code.value(ConvertOp("truncf", value, narrow)))
-            if number + 1 < self._parts:
-                value = code.value(arith.SubfOp(value, code.value(ConvertOp("extf", found[-1], value.type))))
-        return found
 
     # Columns
 
@@ -207,8 +195,8 @@ class TileGemm(SinglePassGemm, ABC):
                 at = code.mul(code.add(code.mul(row, blocks), number), self._format.bytes)
                 where = code.mul(number, self._count), code.add(code.mul(tile, TILE_SIZE), column)
                 self._decode_block(code.add(code.dim(self._start), at), decoded, column, where)
-            with code.loop(code.index(elements // STEP), "chunk") as chunk:
-                step = code.mul(code.add(code.mul(number, elements // STEP), chunk), self._each)
+            with code.loop(code.index(elements // TILE_STEP), "chunk") as chunk:
+                step = code.mul(code.add(code.mul(number, elements // TILE_STEP), chunk), self._each)
                 self._transpose(decoded, chunk, step, tile)
 
     def _decode_block(
@@ -264,7 +252,7 @@ class IntegerTileGemm(TileGemm):
 
     def __init__(self, gemm: Gemm, decoding: Decoding, parts: int):
         block_format = decoding.block_format
-        each = STEP * GROUPS[block_format.name][0] // block_format.elements
+        each = TILE_STEP * GROUPS[block_format.name][0] // block_format.elements
         super().__init__(gemm, decoding, parts, each, has_sums=block_format.name in WITH_LEAST)
 
     @override

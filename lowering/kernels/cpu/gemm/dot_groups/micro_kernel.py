@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, VectorType, i8, i16, i32
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, VectorType, bf16, i8, i16, i32
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
@@ -33,6 +33,8 @@ from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import BufferType
 
 GROUP_BYTES = 4
+TILE_STEP = 2 * TILE_SIZE
+"""Numbers of `bf16` along K that tile registers multiply at once."""
 SIGN_BIT = -128
 """A byte of which only the highest bit is set."""
 SIGN_GROUP = -0x7F7F7F80
@@ -82,6 +84,17 @@ def sign_groups(code: Code, lanes: int) -> SSAValue:
 def lanes_of_line(dtype: AnyFloat | IntegerType) -> int:
     """How many numbers a cache line has."""
     return LINE_BYTES // byte_size(dtype)
+
+
+def bf16_parts(code: Code, value: SSAValue, count: int) -> list[SSAValue]:
+    """A vector of `f32` as a sum of so many vectors of `bf16`, the greatest first: each has 8 more bits of a number."""
+    lanes = SSAValue.get(value, type=VectorType).type.get_shape()
+    found = list[SSAValue]()
+    for number in range(count):
+        found.append(code.value(ConvertOp("truncf", value, VectorType(bf16, lanes))))
+        if number + 1 < count:
+            value = code.value(arith.SubfOp(value, code.value(ConvertOp("extf", found[-1], value.type))))
+    return found
 
 
 GroupAt = Callable[[int, SSAValue], SSAValue]
