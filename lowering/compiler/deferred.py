@@ -84,10 +84,10 @@ class TypesOfValues:
 
     def _shape(self, numbers: Sequence[int], declared: Shape) -> list[DimLike]:
         known = [None] * len(numbers) if declared is None else declared
-        return [self._dim(number) if dim is None else dim for number, dim in zip(numbers, known, strict=True)]
-
-    def _dim(self, number: int) -> DimLike:
-        return int(number) if self._static else self._fresh()
+        return [
+            (int(number) if self._static else self._fresh()) if dim is None else dim
+            for number, dim in zip(numbers, known, strict=True)
+        ]
 
     def _fresh(self) -> str:
         number = len(self.symbols)

@@ -85,7 +85,12 @@ class _Components:
                 if path:
                     caller = path[-1][0]
                     self.low[caller] = min(self.low[caller], self.low[name])
-                self._close(name)
+                if self.low[name] == self.index[name]:
+                    member = None
+                    while member != name:
+                        member, _ = self.open.popitem()
+                        self.component[member] = self.closed
+                    self.closed += 1
             elif target not in self.index:
                 path.append((target, self._enter(target)))
             elif target in self.open:
@@ -95,14 +100,6 @@ class _Components:
         self.index[name] = self.low[name] = len(self.index)
         self.open[name] = None
         return iter(sorted(self.edges[name]))
-
-    def _close(self, name: str) -> None:
-        if self.low[name] == self.index[name]:
-            member = None
-            while member != name:
-                member, _ = self.open.popitem()
-                self.component[member] = self.closed
-            self.closed += 1
 
 
 CallSite: TypeAlias = CallOp | MakeClosureOp

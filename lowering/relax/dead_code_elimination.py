@@ -102,18 +102,15 @@ class _Sweep:
     def region(self, region: Region) -> None:
         """Sweeps the block of a region."""
         for block in region.blocks:
-            self._block(block)
-
-    def _block(self, block: Block) -> None:
-        op = block.last_op
-        while op is not None:
-            before = op.prev_op
-            if self._is_dead(op):
-                Rewriter.erase_op(op)
-            else:
-                self._keep(_without_unread_results(op, self.symbols))
-            op = before
-        self.symbols |= block_symbols_used(block)
+            op = block.last_op
+            while op is not None:
+                before = op.prev_op
+                if self._is_dead(op):
+                    Rewriter.erase_op(op)
+                else:
+                    self._keep(_without_unread_results(op, self.symbols))
+                op = before
+            self.symbols |= block_symbols_used(block)
 
     def _keep(self, op: Operation) -> None:
         for region in op.regions:

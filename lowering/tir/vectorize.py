@@ -4,13 +4,12 @@ of vectors of a constant length.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -191,7 +190,12 @@ def _split(loop: ForOp, lanes: int) -> None:
     trips = emit(arith.FloorDivSIOp(length, count))
     whole = emit(arith.AddiOp(lower, emit(arith.MuliOp(trips, count))))
     outer = ForOp(trips)
-    inner = ForOp(count, kind=LoopKind.VECTORIZED, annotations=_annotations(loop), name_hint="lane")
+    inner = ForOp(
+        count,
+        kind=LoopKind.VECTORIZED,
+        annotations=None if loop.annotations is None else loop.annotations.data,
+        name_hint="lane",
+    )
     outer.body.block.add_op(inner)
     _fill(loop, inner, outer, lower, count)
     rest = ForOp(loop.upper, lower=whole, name_hint=loop.induction_var.name_hint)
@@ -212,7 +216,3 @@ def _fill(loop: ForOp, inner: ForOp, outer: ForOp, lower: SSAValue, count: SSAVa
     values: dict[SSAValue, SSAValue] = {loop.induction_var: index.result}
     inner.body.block.add_ops([base, first, index])
     inner.body.block.add_ops([op.clone(values) for op in loop.body.block.ops])
-
-
-def _annotations(loop: ForOp) -> Mapping[str, Attribute] | None:
-    return None if loop.annotations is None else loop.annotations.data

@@ -476,7 +476,7 @@ class LowerCallExtern(RewritePattern):
     @op_rewrite_pattern
     def match_and_rewrite(self, op: CallExternOp, e: Emitter) -> None:
         arguments = [_c_argument(e, argument) for argument in op.arguments]
-        result = None if op.result is None else _c_type(op.result.type)
+        result = None if op.result is None else (bf16 if op.result.type == bf16 else memory_type(op.result.type))
         types = [argument.type for argument in arguments]
         try:
             e.context.module.declare(op.function.data, types, result, pure=op.pure is not None)
@@ -497,10 +497,6 @@ def _c_argument(e: Emitter, argument: SSAValue) -> SSAValue:
     if isinstance(type_, IntegerType) and cast(IntegerType, type_).width.data < 32:
         return e.b.make(llvm.SExtOp, (value,), i32)
     return e.b.make(llvm.BitcastOp, (value,), bf16) if type_ == bf16 else value
-
-
-def _c_type(type_: Attribute) -> Attribute:
-    return bf16 if type_ == bf16 else memory_type(type_)
 
 
 def _from_c(b: LLVMBuilder, value: SSAValue, type_: Attribute) -> SSAValue:

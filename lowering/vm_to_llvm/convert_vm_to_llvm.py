@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xdsl.context import Context
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
 from lowering.diagnostics import fail
@@ -161,7 +161,14 @@ def lower_function(func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> l
     for block in state.plan.order:
         if block is not state.plan.order[0]:
             state.emit.start(state.blocks[block])
-            _bind_block_arguments(state, block)
+            numbers = iter(state.blocks[block].args)
+            for argument in block.args:
+                if is_number(argument):
+                    state.values[argument] = Number(next(numbers))
+                    state.name_register(argument)
+                else:
+                    address = state.result_slot(argument)
+                    state.values[argument] = state.object_at(address, argument, owned=True)
         for op in block.ops:
             state.emit.location = op.location
             if not state.apply_pattern(op):
@@ -221,17 +228,6 @@ def _take_parameter(state: FunctionState, source: SSAValue, parameter: SSAValue)
     emit.store(emit.load(source, I64), slot)
     emit.store(emit.load(source, I64, PAYLOAD), slot, PAYLOAD)
     state.values[parameter] = state.object_at(slot, parameter, owned=False, is_argument=True)
-
-
-def _bind_block_arguments(state: FunctionState, block: Block) -> None:
-    numbers = iter(state.blocks[block].args)
-    for argument in block.args:
-        if is_number(argument):
-            state.values[argument] = Number(next(numbers))
-            state.name_register(argument)
-        else:
-            address = state.result_slot(argument)
-            state.values[argument] = state.object_at(address, argument, owned=True)
 
 
 def packed_entry(func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts, captured: int = 0) -> llvm.FuncOp:

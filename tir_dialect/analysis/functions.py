@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.analysis.accesses import Reach, index_of, leaves, name_of, unconditional, widths, wrong_access
@@ -43,17 +43,13 @@ def unbound_symbol(func: PrimFuncOp) -> tuple[str, str] | None:
 
 def _uses(func: PrimFuncOp) -> Iterator[tuple[str, frozenset[str]]]:
     for index, param in enumerate(func.params):
-        yield f"parameter #{index}", _symbols(param.type)
+        yield f"parameter #{index}", (param.type.symbols if isinstance(param.type, BufferType) else frozenset())
     for op in func.body.walk():
         if isinstance(op, DimOp):
             yield _describe(op), op.dim.symbols
         for type in op.result_types:
             if isinstance(type, BufferType):
                 yield _describe(op), type.symbols
-
-
-def _symbols(type: Attribute) -> frozenset[str]:
-    return type.symbols if isinstance(type, BufferType) else frozenset()
 
 
 def _describe(op: Operation) -> str:

@@ -249,14 +249,11 @@ class Emitter:
         position = first_effect(self.func)
         for op in self.func.body.block.ops:
             if op is position:
-                self._check_sizes()
+                for condition in size_conditions(self.func):
+                    tests = [f"{self.dim(condition.smaller)} <= {self.dim(condition.larger)}"]
+                    tests += [f"{self.dim(length)} <= 0" for length in condition.lengths]
+                    self.line(f"if not ({' or '.join(tests)}): fail_assertion({self.constant(condition.message)})")
             self.op(op)
-
-    def _check_sizes(self) -> None:
-        for condition in size_conditions(self.func):
-            tests = [f"{self.dim(condition.smaller)} <= {self.dim(condition.larger)}"]
-            tests += [f"{self.dim(length)} <= 0" for length in condition.lengths]
-            self.line(f"if not ({' or '.join(tests)}): fail_assertion({self.constant(condition.message)})")
 
     def _finish(self, name: str, parameters: Sequence[str]) -> None:
         self._finished += [f"def {name}({', '.join(parameters)}):", *(self._current.lines or ["  pass"])]

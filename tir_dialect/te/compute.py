@@ -176,7 +176,11 @@ def compute(
     if not results:
         raise TypeError(f'te: the function of "{name}" returned no expression')
     bodies = tuple(_body(name, body) for body in results)
-    _check_variables(name, bodies, axes)
+    own = set(axes)
+    for variable in free_variables(bodies):
+        if variable not in own:
+            hint = "is used outside its reduction" if variable.kind == "reduce" else "belongs to another computation"
+            raise ValueError(f'te: "{name}" uses "{variable.name}", which {hint}')
     _check_reductions(name, bodies)
     tensors = _define(name, axes, bodies, annotations_of(name, attrs), tag)
     return tensors if isinstance(result, tuple | list) else tensors[0]
@@ -243,14 +247,6 @@ def _axis_names(f: Callable[..., Any], rank: int, name: str) -> list[str]:
     if len(names) != rank:
         raise TypeError(f'te: "{name}" has rank {rank}, but its function takes {len(names)} variables')
     return names
-
-
-def _check_variables(name: str, bodies: tuple[Expr, ...], axes: tuple[IterVar, ...]) -> None:
-    own = set(axes)
-    for variable in free_variables(bodies):
-        if variable not in own:
-            hint = "is used outside its reduction" if variable.kind == "reduce" else "belongs to another computation"
-            raise ValueError(f'te: "{name}" uses "{variable.name}", which {hint}')
 
 
 def _check_reductions(name: str, bodies: tuple[Expr, ...]) -> None:

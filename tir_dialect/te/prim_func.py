@@ -199,7 +199,10 @@ class _FunctionEmitter:
         """Appends a computation."""
         for tensor in (*source.outputs, *(source.locals if isinstance(source, Scan) else ())):
             if tensor not in self._names.buffers:
-                self._names.buffers[tensor] = self._allocate(tensor)
+                op = AllocBufferOp(BufferType(tensor.shape, tensor.dtype))
+                op.buffer.name_hint = as_name_hint(tensor.name)
+                self._allocations.append(op)
+                self._names.buffers[tensor] = op.buffer
         if isinstance(source, Compute):
             self._nests += emit_compute(source, self._names, self._extent, self._unique)
         elif isinstance(source, Scan):
@@ -212,12 +215,6 @@ class _FunctionEmitter:
     def finish(self) -> None:
         """Moves all ops into the function."""
         self._func.body.block.add_ops([*self._allocations, *self._header, *self._nests])
-
-    def _allocate(self, tensor: Tensor) -> SSAValue:
-        op = AllocBufferOp(BufferType(tensor.shape, tensor.dtype))
-        op.buffer.name_hint = as_name_hint(tensor.name)
-        self._allocations.append(op)
-        return op.buffer
 
     def _extent(self, dim: Dim) -> SSAValue:
         if (symbol := dim.as_symbol) is not None:

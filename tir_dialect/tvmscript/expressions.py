@@ -311,7 +311,21 @@ class Expressions:
     def of_op(self, op: Operation, value: SSAValue) -> Text:
         """The text of a result of an op, which is written out."""
         if isinstance(op, IfOp):
-            return self._choice(op, op.results.index(value))
+            # `T.if_then_else`, of which TVM evaluates one side.
+            number = op.results.index(value)
+            sides: list[Text] = []
+            for region in (op.then_body, op.else_body):
+                last = region.block.last_op
+                assert isinstance(last, YieldOp)
+                sides.append(self.of(last.values[number]))
+            then, otherwise = sides
+            return call(
+                "T.if_then_else",
+                self.of(op.condition).text,
+                then.text,
+                otherwise.of_dtype(then.dtype).text,
+                dtype=then.dtype,
+            )
         write = _FORMS.get(op.name)
         if write is not None:
             return write(self, op)
@@ -349,22 +363,6 @@ class Expressions:
             return call("T.call_packed", name, *arguments, *last, dtype=dtype)
         function = "T.call_extern" if op.pure is None else "T.call_pure_extern"
         return call(function, f'"{dtype}"', name, *arguments, dtype=dtype)
-
-    def _choice(self, op: IfOp, number: int) -> Text:
-        """`T.if_then_else`, of which TVM evaluates one side."""
-        sides: list[Text] = []
-        for region in (op.then_body, op.else_body):
-            last = region.block.last_op
-            assert isinstance(last, YieldOp)
-            sides.append(self.of(last.values[number]))
-        then, otherwise = sides
-        return call(
-            "T.if_then_else",
-            self.of(op.condition).text,
-            then.text,
-            otherwise.of_dtype(then.dtype).text,
-            dtype=then.dtype,
-        )
 
 
 def is_expression(op: Operation) -> bool:

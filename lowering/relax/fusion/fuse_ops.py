@@ -256,7 +256,9 @@ class FuseOpsPass(ModulePass):
             if isinstance(func, FuncOp):
                 for block in list(_blocks(func)):
                     for calls in _segments(block, facts):
-                        _fuse(calls, facts)
+                        graph = _Graph(calls, facts)
+                        for members in group([graph.node(call) for call in calls]):
+                            _make_group([calls[index] for index in members])
 
 
 def _blocks(op: Operation) -> Iterator[Block]:
@@ -294,12 +296,6 @@ def _ends_exchange(op: Operation) -> bool:
 
 def _is_known(info: object) -> bool:
     return isinstance(info, TensorType) and info.known_dims is not None and info.dtype is not None
-
-
-def _fuse(calls: Sequence[CallTIROp], facts: Mapping[str, KernelFacts]) -> None:
-    graph = _Graph(calls, facts)
-    for members in group([graph.node(call) for call in calls]):
-        _make_group([calls[index] for index in members])
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType, StringAttr
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
@@ -335,14 +335,11 @@ class KernelBody:
                 op.block_name = StringAttr(self._unique(op.block_name.data))
             for result in op.results:
                 if isinstance(result.type, BufferType):
-                    _set_type(result, result.type.substitute(dims))
+                    kind = result.type.substitute(dims)
+                    if result.type != kind:
+                        Rewriter.replace_value_with_new_type(result, kind)
 
     def _unique(self, name: str) -> str:
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         return self._unique(f"{name}_{count}") if count else name
-
-
-def _set_type(result: OpResult, kind: BufferType) -> None:
-    if result.type != kind:
-        Rewriter.replace_value_with_new_type(result, kind)

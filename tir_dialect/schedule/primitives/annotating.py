@@ -226,13 +226,9 @@ def _flat(ranges: Callable[..., Sequence[tuple[DimLike, DimLike] | DimLike]]) ->
         if not isinstance(found, list | tuple):
             raise ValueError(f"expected a function that gives a list of pairs of ends, or points, got {found}")
         axes = cast("Sequence[tuple[DimLike, DimLike] | DimLike]", found)
-        return [end for axis in axes for end in _ends(axis)]
+        return [end for axis in axes for end in (axis if isinstance(axis, tuple) else (axis, to_dim(axis) + 1))]
 
     return ends
-
-
-def _ends(axis: tuple[DimLike, DimLike] | DimLike) -> tuple[DimLike, DimLike]:
-    return axis if isinstance(axis, tuple) else (axis, to_dim(axis) + 1)
 
 
 def _check_region(self: ScheduleState, block: BlockOp, space: IndexSpace, said: Region, is_store: bool) -> None:

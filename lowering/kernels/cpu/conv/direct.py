@@ -276,7 +276,9 @@ class DirectConvolution:
         assert blocks is not None  # the caller has checked
         self.blocks: ChannelBlocks = blocks
         self.row_length, self.channels = gemm.size(blocks.pixels), gemm.rounds
-        self.shape = self._shape()
+        row_length, channels = self.row_length.constant_value, self.channels.constant_value
+        registers, joined = self.gemm.kernel.target.tile_registers, len(self.blocks.pixels) > 1
+        self.shape = choose_register_tile(registers, self.blocks.vectors, row_length, channels, joined)
         self.tile = MicroKernel(gemm, blocks, self.shape.blocks)
         rest = remainder_blocks(gemm.kernel.target.tile_registers, self.channels.constant_value, self.shape.blocks)
         self.remainder_tile = MicroKernel(gemm, blocks, rest) if rest else None
@@ -287,11 +289,6 @@ class DirectConvolution:
         self.padded_axes = self._find_padded_axes()
         self.row_tiles = RowTiles(self.tile, self.shape, self.padded_axes)
         self.tile_positions = TilePositions(self.row_tiles, self.remainder_tile is not None)
-
-    def _shape(self) -> RegisterTile:
-        row_length, channels = self.row_length.constant_value, self.channels.constant_value
-        registers, joined = self.gemm.kernel.target.tile_registers, len(self.blocks.pixels) > 1
-        return choose_register_tile(registers, self.blocks.vectors, row_length, channels, joined)
 
     def _find_padded_axes(self) -> dict[int, PaddedAxis]:
         """The padded axes of the data along rows or pixels, by the number of the loop over their taps."""

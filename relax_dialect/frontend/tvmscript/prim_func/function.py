@@ -392,7 +392,12 @@ class PrimFunctionReader:
         find_symbols(reader, self.node, self.parameters)
         self._body = rest
         self.result = read_result(reader, self.node, self.parameters)
-        attributes = self._attributes(reader)
+        found: dict[str, object] = {}
+        for statement in self.node.body:
+            call = statement.value if isinstance(statement, ast.Expr) else None
+            if isinstance(call, ast.Call) and self.aliases.name_in("tir", call.func) == "func_attr":
+                found |= self._plain_attributes(reader, call)
+        attributes = as_attributes(self.source, self.node, found)
         self._op = reader.emit(self.node, lambda: self._make(private=private, attributes=attributes))
         return self._op
 
@@ -475,14 +480,6 @@ class PrimFunctionReader:
             if not isinstance(reader.scope.find(name), Dim):
                 reader.declare(target, name)
         return bool(found)
-
-    def _attributes(self, reader: StaticReader) -> dict[str, Attribute]:
-        found: dict[str, object] = {}
-        for statement in self.node.body:
-            call = statement.value if isinstance(statement, ast.Expr) else None
-            if isinstance(call, ast.Call) and self.aliases.name_in("tir", call.func) == "func_attr":
-                found |= self._plain_attributes(reader, call)
-        return as_attributes(self.source, self.node, found)
 
     def _plain_attributes(self, reader: StaticReader, call: ast.Call) -> dict[str, object]:
         argument = call.args[0] if call.args else None

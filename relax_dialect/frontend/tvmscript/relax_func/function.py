@@ -195,7 +195,9 @@ class StatementReader(BindingReader):
                 if index + 1 < len(statements):
                     self.fail(statements[index + 1], "nothing can follow a return")
                 with self.builder.at(self._location(statement)), self.program.findings.collected():
-                    return self._returned(statement)
+                    if statement.value is None:
+                        return self.expr(statement, None)
+                    return self.read(statement.value)
                 raise self.source.follows(statement, "the result is wrong")
             if isinstance(statement, ast.If) and returns(statement):
                 with self.builder.at(self._location(statement)):
@@ -258,11 +260,6 @@ class StatementReader(BindingReader):
     def _location(self, node: ast.AST) -> FileLineColLoc:
         filename, line, column = self.source.location(node)
         return FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
-
-    def _returned(self, statement: ast.Return) -> Expr:
-        if statement.value is None:
-            return self.expr(statement, None)
-        return self.read(statement.value)
 
     def _refuse(self, node: ast.stmt) -> NoReturn:
         reason = REFUSED_STATEMENTS.get(type(node), "expected a binding, R.dataflow, if, a nested function or return")
