@@ -164,7 +164,7 @@ TYPES = {
     "PrimFunc.ret_type": "a last parameter of rank 0",
     "PrimFunc.specialize": "`tir_dialect.specialize`; `bind-symbolic-vars`, of relax functions too",
     "IndexMap": "`tir_dialect.schedule.index_map`: `apply`, `map_shape`, `inverse`, `non_surjective_inverse`",
-    "TensorIntrin": "`register_tensor_intrin`, `tensor_intrin`; `tensorize` replaces a block by one",
+    "TensorIntrin": "`register_tensor_intrin`, `registered_tensor_intrin`; `tensorize` replaces a block by one",
     "TVMScript": "read by `relax_dialect.frontend.tvmscript`, written by `tir_dialect.tvmscript.as_tvmscript`",
     "ProducerLoad, Reduce, CommReducer": "`te`: they do not occur in functions",
     "ScopeIdDefStmt, TilePrimitiveCall, TileLayout": "- GPU tiles",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, Signedness, f32, i1, i32
 
@@ -92,6 +93,11 @@ def _leaf(value: object) -> Expr | Scalar | Dim:
     # NumPy's float64 is a subclass of float, but has a dtype
     if isinstance(value, int | float) and not hasattr(value, "dtype"):
         return value
+    return _numpy_scalar(value)
+
+
+def _numpy_scalar(value: Any) -> Expr:
+    # NumPy scalars keep their dtype; anything else is no operand.
     if not hasattr(value, "dtype") or getattr(value, "shape", None) != ():
         raise TypeError(f"te: expected an expression, a dimension or a number, got {type(value).__name__}")
     return adopt(value.item(), dtypes.from_numpy(value.dtype))
