@@ -21,7 +21,7 @@ from tir_dialect.analysis.structure import (
     blocks_in,
     enclosing_block,
     has_no_effects,
-    is_inside,
+    is_defined_inside,
     loop_of,
 )
 from tir_dialect.dims import Dim, constant
@@ -215,7 +215,7 @@ class _Grouping:
                 self._reduced.setdefault(iterator, []).append((store.buffer, by or ""))
         for op in ancestors(store):
             arguments = op.regions[0].block.args if isinstance(op, ForOp | BlockOp) else ()
-            if not is_inside(store.buffer, op):
+            if not is_defined_inside(store.buffer, op):
                 self._spoil(*(each for each in arguments if self._root(each) not in groups))
 
 
