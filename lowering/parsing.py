@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 from struct import unpack
-from typing import Self, cast
+from typing import Self
 
 from typing_extensions import override
 from xdsl.context import Context
@@ -25,124 +23,8 @@ from xdsl.utils.lexer import Input, Position, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from lowering.context import make_context
+from lowering.parse_errors import example_of, explained
 from tir_dialect.attributes import as_name_hint
-
-_TYPES = {
-    "half": "f16",
-    "bfloat16": "bf16",
-    "float": "f32",
-    "double": "f64",
-    "bool": "i1",
-    "boolean": "i1",
-    "int": "i64",
-    "long": "i64",
-    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
-    **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": f"ui{bits}" for bits in (8, 16, 32, 64)},
-}
-"""Element types as NumPy and others call them, and as texts do."""
-
-_USED_EARLY = re.compile(r"value %(?P<name>\S+) is used before its definition")
-_TOKEN = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|[{}]')
-_FUNCTION = re.compile(r"^[ \t]*(?P<op>(?:relax|vm|llvm|func)\.func|tir\.prim_func)\b", re.MULTILINE)
-_SUFFIXES = (".mlir", ".onnx", ".pt2", ".py", ".rvm")
-
-
-def explained(error: ParseError, text: str, names: Iterable[str], offset: int = 0) -> ParseError:
-    """The error in words that say what to do, at the place where to do it.
-
-    `names` are those of visible values; `offset` lines of the file are before the text.
-    """
-    span, message = error.span, error.msg.strip()
-    used = _USED_EARLY.fullmatch(message)
-    if "\n" not in text.strip() and text.strip().endswith(_SUFFIXES):
-        return ParseError(span, "expected the text of a module, got a path: xdsl_relax.load reads the file")
-    if used is not None:
-        return ParseError(span, _undefined(used["name"], span.start, text, names, offset))
-    if text[span.start : span.start + 1] == "#" and "{first_char}" in message:
-        return ParseError(span, "comments begin with //, not with #")
-    if message in ("type expected", "attribute expected") and (known := _TYPES.get(span.text)) is not None:
-        return ParseError(span, f"unknown type '{span.text}'; did you mean {known}?")
-    if message == "in block definition":
-        other = ParseError(span, f"expected an operation or '}}', got '{span.text}'")
-        return _unclosed(error, text, offset) or other
-    if "is already defined" in message:
-        return _unclosed(error, text, offset) or error
-    return error
-
-
-def _undefined(name: str, use: int, text: str, names: Iterable[str], offset: int) -> str:
-    """Why a value is not visible where it is used."""
-    definition = re.compile(rf"^[ \t]*(?:%[^=\n]*,\s*)?%{re.escape(name)}(?::\d+)?\s*(?:,[^=\n]*)?=", re.MULTILINE)
-    found = list(definition.finditer(text))
-    before = [each for each in found if each.end() <= use]
-    if before and "\n" not in text[before[-1].end() : use]:
-        return f"value %{name} is used in its own definition"
-    if before:
-        start = before[-1].end()
-        ended = [each for each in _regions(text) if each.start < start < each.end <= use]
-        if ended:
-            line = ended[-1].line + offset
-            if ended[-1].op == "relax.dataflow":
-                return f"value %{name} is local to the dataflow of line {line}; add it to its relax.output"
-            return f"value %{name} is defined in the region of line {line}, and is not visible outside of it"
-    elif found:
-        return f"value %{name} is used before its definition in line {_line(text, found[0].end()) + offset}"
-    close = get_close_matches(name, list(names), n=1)
-    return f"value %{name} is not defined" + (f"; did you mean %{close[0]}?" if close else "")
-
-
-@dataclass(frozen=True)
-class _Region:
-    """What stands between braces."""
-
-    start: int
-    end: int
-    """Behind the closing brace, or beyond the text if there is none."""
-    op: str
-    """The first name of an op in the line of the brace; empty if there is none."""
-    line: int
-
-
-def _regions(text: str) -> list[_Region]:
-    """The parts of a text in braces, by where they begin."""
-    found: list[_Region] = []
-    pending: list[int] = []
-    for token in _TOKEN.finditer(text):
-        if token[0] == "{":
-            pending.append(token.start())
-        elif token[0] == "}" and pending:
-            found.append(_region(text, pending.pop(), token.end()))
-    found += [_region(text, start, len(text) + 1) for start in pending]
-    return sorted(found, key=lambda region: region.start)
-
-
-def _region(text: str, start: int, end: int) -> _Region:
-    line = text[text.rfind("\n", 0, start) + 1 : start]
-    op = re.search(r"(?<![!\w.])[a-z_]\w*\.\w[\w.]*", line)
-    return _Region(start, end, "" if op is None else op[0], _line(text, start))
-
-
-def _unclosed(error: ParseError, text: str, offset: int) -> ParseError | None:
-    """The error that a brace is missing: before a function that begins in another one, or at the end of the text."""
-    regions = [each for each in _regions(text) if not each.op.startswith(("builtin.", "module"))]
-    brace = "the '{'"
-    for begin in _FUNCTION.finditer(text):
-        around = next((each for each in regions if each.start < begin.start() < each.end), None)
-        if around is not None and around.end > len(text):
-            span = Span(begin.start("op"), begin.end("op"), cast("Input[str]", error.span.input))
-            line = around.line + offset
-            return ParseError(span, f"expected '}}' before the function: {brace} of line {line} is not closed")
-    last = next((each for each in reversed(regions) if each.end > len(text)), None)
-    if last is None:
-        return None
-    line = last.line + offset
-    return ParseError(error.span, f"expected '}}' before the end of the text: {brace} of line {line} is not closed")
-
-
-def _line(text: str, position: int) -> int:
-    starts = [0, *(match.end() for match in re.finditer("\n", text))]
-    return bisect_right(starts, position)
 
 
 def parse_module(text: str, name: str = "<text>", ctx: Context | None = None) -> ModuleOp:
@@ -151,6 +33,9 @@ def parse_module(text: str, name: str = "<text>", ctx: Context | None = None) ->
     The module is not verified. `ParseError`: malformed text; its message shows the line with a caret.
     """
     return LocatedParser(ctx or make_context(), text, name).parse_module()
+
+
+_OP_NAME = re.compile(r'(?:%[^=\n]*=\s*)?"?([A-Za-z_][\w.$]*)')
 
 
 class LinearLexer(MLIRLexer):
@@ -222,6 +107,8 @@ class LocatedParser(Parser):
         self._bound: list[list[tuple[Span, int]]] = []
         """The names before the ops that are being read, the outermost first."""
         self._misbound: list[ParseError] = []
+        self._failed: type[Operation] | None = None
+        """The op in which an error was found."""
 
     @override
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
@@ -236,7 +123,7 @@ class LocatedParser(Parser):
         except ParseError as error:
             if self._misbound:  # from which others may follow
                 raise Misbound(self._misbound) from error
-            better = explained(error, self.lexer.input.content, self.ssa_values, self._line_offset)
+            better = explained(error, self.lexer.input.content, self.ssa_values, self._line_offset, self._failed)
             if better is error:
                 raise
             raise better from None
@@ -253,12 +140,20 @@ class LocatedParser(Parser):
         try:
             op = super().parse_operation()
             self._bind_results(op, self._bound.pop())
+        except ParseError:
+            self._failed = self._failed or self._op_at(span.start)
+            raise
         except (VerifyException, ValueError) as error:
             self.raise_error(str(error), span)
         except OverflowError:  # of a float that is packed, in words of Python's `struct`
             self.raise_error("a number is too large for its floating-point type", span)
         self._locate(op, span.start)
         return op
+
+    def _op_at(self, position: int) -> type[Operation] | None:
+        """The class of the op whose text begins there, or nothing if there is none."""
+        name = _OP_NAME.match(self.lexer.input.content, position)
+        return None if name is None else self.ctx.get_optional_op(name[1], dialect_stack=("relax", "tir", "builtin"))
 
     @override
     def _parse_op_result_list(self) -> list[tuple[Span, int]]:
@@ -272,7 +167,11 @@ class LocatedParser(Parser):
         if names and count != len(op.results):
             expected = f"{len(op.results)} result{'s' if len(op.results) != 1 else ''}"
             given = ", ".join(span.text if size == 1 else f"{span.text}:{size}" for span, size in names)
-            message = f"'{op.name}' op has {expected}, expected as many names, got {count}: {given}"
+            one_for_several = len(names) == 1 and len(op.results) > 1
+            hint = f"; write {names[0][0].text}:{len(op.results)} = ..." if one_for_several else ""
+            if not op.results and (example := example_of(type(op), "%")) is not None:
+                hint = f"; with a result it is written {example}"
+            message = f"'{op.name}' op has {expected}, expected as many names, got {count}: {given}{hint}"
             self._misbound.append(ParseError(Span(names[0][0].start, names[-1][0].end, self.lexer.input), message))
         # A name too many stands for a value of which nothing is known.
         missing = [NoneType()] * (count - len(op.results))
@@ -286,9 +185,10 @@ class LocatedParser(Parser):
         # The base class points after the name, and knows no near misses.
         if (op := self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)) is not None:
             return op
-        from difflib import get_close_matches
+        from relax_dialect.loading import op_classes
+        from relax_dialect.near_operators import near_operators
 
-        close = get_close_matches(name, [known.name for known in self.ctx.loaded_ops], n=2)
+        close = near_operators(name, {*op_classes(), *(known.name for known in self.ctx.loaded_ops)})
         advice = f"; did you mean {' or '.join(repr(match) for match in close)}" if close else ""
         position = self.lexer.input.content.find(name, self._op_start)
         self.raise_error(f"unknown operation '{name}'{advice}", position, position + len(name))
@@ -332,4 +232,5 @@ def require_module(what: str, given: object) -> None:
     """`TypeError` if `what` was given something else than a module."""
     if not isinstance(given, ModuleOp):
         hint = "; put it into one: ModuleOp([function])" if isinstance(given, Operation) else ""
+        hint = "; xdsl_relax.load reads a text or a file" if isinstance(given, str) else hint
         raise TypeError(f"{what} expected a module (builtin.module), got {type(given).__name__}{hint}")

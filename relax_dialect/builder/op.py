@@ -7,11 +7,11 @@ expressions among the arguments, or the one whose function is open. Names that P
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any
 
 from relax_dialect.builder.operator_functions import function_of
 from relax_dialect.loading import operator_classes
+from relax_dialect.near_operators import near_operators
 
 
 class Namespace:
@@ -30,7 +30,7 @@ class Namespace:
         elif full in classes:
             found = function_of(classes[full])
         else:
-            close = get_close_matches(full, classes, n=2)
+            close = near_operators(full, classes)
             advice = f"; did you mean {' or '.join(close)}" if close else ""
             raise AttributeError(f"there is no operator {full}{advice}")
         setattr(self, name, found)

@@ -309,6 +309,7 @@ class DeformConv2dOp(Operator):
     """
 
     name = "relax.nn.deform_conv2d"
+    RANK: ClassVar[int] = 2
 
     strides = opt_prop_def(DenseArrayBase.constr(i64))
     padding = opt_prop_def(DenseArrayBase.constr(i64))
@@ -336,13 +337,13 @@ class DeformConv2dOp(Operator):
     ):
         """One stride, padding or dilation counts for both dimensions."""
         shared = {"groups": integer(groups), "offset_groups": integer(offset_groups)}
-        super().__init__([x, w, offsets, mask], window_properties(2, strides, padding, dilation) | shared)
+        super().__init__([x, w, offsets, mask], window_properties(self.RANK, strides, padding, dilation) | shared)
 
     @property
     def windows(self) -> Windows:
         """The strides, paddings and dilations, also when they are the defaults."""
         given = (self.strides, self.padding, self.dilation)
-        return make_windows(2, *(None if each is None else each.get_values() for each in given))
+        return make_windows(self.RANK, *(None if each is None else each.get_values() for each in given))
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:

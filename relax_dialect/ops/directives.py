@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, i64
@@ -48,6 +49,18 @@ class InferredTypes(Directive):
             print_result_types(printer, self.types.get(op))
 
 
+_WRONG_OPERAND = re.compile(r"%[\w$.-]++(?!(?::\d+)?\s*[=,])|(?!loc\b)[A-Za-z_]\w*+(?!\s*=)|\[|-?\d\S*")
+
+
+def _wrong_operand(parser: Parser) -> re.Match[str] | None:
+    """What stands after the operands in the line of the last one and is none: a value without a comma, a word, ..."""
+    text = parser.lexer.input.content
+    before = parser.pos - 1
+    while before >= 0 and text[before] in " \t":
+        before -= 1
+    return None if before < 0 or text[before] == "\n" else _WRONG_OPERAND.match(text, parser.pos)
+
+
 class Operands(Directive):
     """All operands: `%x, %y`."""
 
@@ -55,13 +68,19 @@ class Operands(Directive):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         op, read = state.op_type, State.of(state)
-        if parser.parse_optional_punctuation("(") is not None:
-            message = f"expected operands without parentheses: {op.name} %x, ..."
-            parser.raise_error(f"'{op.name}' op {message}", read.start, parser.pos)
+        for punctuation, kind in (("(", "parentheses"), ("[", "brackets")):
+            if parser.parse_optional_punctuation(punctuation) is not None:
+                message = f"'{op.name}' op expected operands without {kind}: {op.name} %x, ..."
+                parser.raise_error(message, read.start, parser.pos)
         operands = parse_defined_operands(parser)
+        wrong = _wrong_operand(parser)
+        if wrong is not None and wrong[0][0] == "%":
+            parser.raise_error(f"'{op.name}' op expected ',' before {wrong[0]}", wrong.start(), wrong.end())
         definitions = op.get_irdl_definition().operands
         variadic = any(isinstance(definition, VariadicDef) for _, definition in definitions)
         if not variadic and len(operands) != len(definitions):
+            if wrong is not None and len(operands) < len(definitions):
+                parser.raise_error("expected a value", wrong.start(), wrong.end())
             names = ", ".join(name for name, _ in definitions)
             plural = "" if len(definitions) == 1 else "s"
             message = f"'{op.name}' op expected {len(definitions)} operand{plural} ({names}), got {len(operands)}"

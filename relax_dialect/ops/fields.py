@@ -29,6 +29,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import ParseError
 from xdsl.utils.hints import isa
 
 from relax_dialect.properties import is_integers
@@ -152,6 +153,8 @@ class Field:
 
     parse: Callable[[Parser], Attribute]
     print: Callable[[Printer, Attribute], None]
+    what: str = ""
+    """What has to stand there, for messages; empty if the parser says it."""
 
 
 def _parse_numbers(parser: Parser) -> DenseArrayBase:
@@ -169,15 +172,19 @@ def _parse_exact_number(parser: Parser) -> Attribute:
         parser.raise_error(str(error), position, parser.pos)
 
 
-_NUMBER = Field(lambda parser: number(parse_number(parser)), _print_number)
-_EXACT_NUMBER = Field(_parse_exact_number, _print_number)
+_NUMBER = Field(lambda parser: number(parse_number(parser)), _print_number, "a number")
+_EXACT_NUMBER = Field(_parse_exact_number, _print_number, "a number")
+_NUMBERS = Field(_parse_numbers, _print_numbers, "numbers in brackets, such as [1, 2]")
+_DIMS = Field(lambda parser: dims(parse_dim_list(parser)), _print_dims, "dimensions in brackets, such as [n, 4]")
+_FLAG = Field(lambda parser: IntegerAttr.from_bool(parser.parse_boolean()), _print_integer, "true or false")
+_TRUE = IntegerAttr.from_bool(True)
 _FIELDS: dict[type[Attribute], Field] = {
-    IntegerAttr: Field(lambda parser: integer(parser.parse_integer(allow_boolean=False)), _print_integer),
+    IntegerAttr: Field(lambda parser: integer(parser.parse_integer(allow_boolean=False)), _print_integer, "an integer"),
     FloatAttr: _NUMBER,
-    StringAttr: Field(lambda parser: StringAttr(parser.parse_str_literal()), _print_string),
-    DenseArrayBase: Field(_parse_numbers, _print_numbers),
-    ArrayAttr: Field(lambda parser: dims(parse_dim_list(parser)), _print_dims),
-    DimAttr: Field(lambda parser: DimAttr(parse_dim_expr(parser)), _print_dim),
+    StringAttr: Field(lambda parser: StringAttr(parser.parse_str_literal()), _print_string, "a string in quotes"),
+    DenseArrayBase: _NUMBERS,
+    ArrayAttr: _DIMS,
+    DimAttr: Field(lambda parser: DimAttr(parse_dim_expr(parser)), _print_dim, "a dimension"),
 }
 _ANY = Field(lambda parser: parser.parse_attribute(), lambda printer, value: printer.print_attribute(value))
 
@@ -200,30 +207,23 @@ def _field(op: type[IRDLOperation], name: str) -> Field | None:
 def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute]:
     """Parses the properties that are present, in any order; a property is given once, and no other name is.
 
-    A flag may be given a value too: `keepdims`, `keepdims = true`, `keepdims = false`.
+    A flag may be given a value too: `keepdims`, `keepdims = true`, `keepdims = false`. A list of axes may be called
+    `axis`, as in NumPy, and of a list one number may be given where it is known what it stands for: `strides = 2`.
     """
     fields = _fields(op)
-    names = [*fields, _AXIS] if _takes_one_axis(op) else list(fields)
+    names = [*fields]
+    if _AXIS not in fields and fields.get(_AXES) is _NUMBERS:
+        names.append(_AXIS)
     found: dict[str, Attribute] = {}
-    start = parser.pos
     while (name := parser.parse_optional_keyword_in(names)) is not None:
-        names.remove(name)
-        field = fields.get(name)
-        if field is not None or name not in fields:
+        synonyms = {_AXIS, _AXES} if name not in fields or (name == _AXES and _AXIS not in fields) else {name}
+        names = [each for each in names if each not in synonyms]
+        field = fields[_AXES] if name not in fields else fields[name]
+        if field is not None:
             parser.parse_punctuation("=")
-        if name not in fields:
-            names.remove(_AXES)
-            found[_AXES] = _parse_axis(parser, op, start)
-        elif name == _AXES and field is _FIELDS[DenseArrayBase]:
-            names = [each for each in names if each != _AXIS]
-            # Parses `1` or `[0, 1]`.
-            number = parser.parse_optional_integer(allow_boolean=False)
-            found[name] = _parse_numbers(parser) if number is None else integers([number])
-        elif field is not None:
-            found[name] = field.parse(parser)
-        elif not parser.parse_optional_punctuation("=") or parser.parse_boolean():
+            found[name if name in fields else _AXES] = _parse_field(parser, op, name, field)
+        elif not parser.parse_optional_punctuation("=") or _parse_field(parser, op, name, _FLAG) == _TRUE:
             found[name] = UnitAttr()
-        start = parser.pos
     _refuse_other_names(parser, op, found)
     return found
 
@@ -231,27 +231,47 @@ def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute
 _AXIS, _AXES = "axis", "axes"
 
 
-def _takes_one_axis(op: type[IRDLOperation]) -> bool:
-    """Whether an op has a list of axes, for which `axis = 1` stands, as in NumPy, and no property of that name."""
-    fields = _fields(op)
-    return _AXIS not in fields and fields.get(_AXES) is _FIELDS[DenseArrayBase]
+def _parse_field(parser: Parser, op: type[IRDLOperation], name: str, field: Field) -> Attribute:
+    """Parses what follows `name =`."""
+    rest = _NEXT.match(parser.lexer.input.content, parser.pos)
+    start = parser.pos if rest is None else rest.start(1)
+    got = "the end of the text" if rest is None else f"'{rest[1]}'"
+    message = f"'{op.name}' op attribute {name} expected {field.what}, got {got}"
+    if field in (_NUMBERS, _DIMS) and rest is not None and rest[1] != "[":
+        count = 1 if name in (_AXIS, _AXES) else _count(op, name)
+        if field is _NUMBERS and count and (value := parser.parse_optional_integer(allow_boolean=False)) is not None:
+            return integers([value] * count)
+        if field is _DIMS and count:
+            return dims([parse_dim_expr(parser)] * count)
+        parser.raise_error(message, start, start + len(rest[1]))
+    try:
+        return field.parse(parser)
+    except ParseError as error:
+        if not field.what or error.span.start != start:
+            raise
+        parser.raise_error(message, start, error.span.end)
 
 
-def _parse_axis(parser: Parser, op: type[IRDLOperation], start: int) -> Attribute:
-    """Parses one number for a list of axes."""
-    number = parser.parse_optional_integer(allow_boolean=False)
-    if number is None:
-        start = parser.lexer.input.content.index(_AXIS, start)
-        parser.raise_error(f"'{op.name}' op attribute {_AXIS} {_unknown(op)}", start, start + len(_AXIS))
-    return integers([number])
+def _count(op: type[IRDLOperation], name: str) -> int:
+    """For how many numbers of a list one stands; 0 if it stands for none."""
+    rank = getattr(op, "RANK", 0)  # of operators with windows, the number of spatial dimensions
+    return 2 * rank if name == "padding" else rank
 
 
+_NEXT = re.compile(r"(?:\s|//[^\n]*)*+([\w.$-]+|\S)")
 _WORD = re.compile(r"[A-Za-z_][\w.$]*")
 
 
 def _refuse_other_names(parser: Parser, op: type[IRDLOperation], found: Mapping[str, Attribute]) -> None:
     """Raises an error at a word after the properties that neither ends the text of the op nor begins another one."""
-    word = _WORD.match(parser.lexer.input.content, parser.pos)
+    text = parser.lexer.input.content
+    following = _NEXT.match(text, parser.pos)
+    if following is not None and (following[1] in (",", "[") or following[1][0] in "-0123456789"):
+        names = ", ".join(_fields(op)) or "it has none"
+        wanted = "spaces between attributes" if found else f"attributes by name ({names})"
+        message = f"'{op.name}' op expected {wanted}, got '{following[1]}'"
+        parser.raise_error(message, following.start(1), following.end(1))
+    word = _WORD.match(text, parser.pos)
     if word is None or word[0] == "loc" or parser.ctx.get_optional_op(word[0], dialect_stack=("relax",)) is not None:
         return
     reason = "is given twice" if word[0] in found else _unknown(op)

@@ -112,7 +112,8 @@ def require_windows(inference: Inference, rank: int) -> Windows:
     for name, values in given.items():
         expected = 2 * rank if name == "padding" else rank
         if values is not None and len(values) != expected:
-            inference.fail(f"{name} expected {expected} numbers, got {len(values)}")
+            order = ", those before each dimension and then those after each" if name == "padding" else ""
+            inference.fail(f"{name} expected {expected} numbers{order}, got {len(values)}")
     found = make_windows(rank, **given)
     if min(*found.strides, *found.dilation) < 1:
         inference.fail("expected strides and dilations of at least 1")

@@ -124,9 +124,9 @@ class PermuteDimsOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInt
         rank = x.rank if given is None else len(given)
         if rank is None:
             return (x,)
-        axes = inference.axes(range(rank - 1, -1, -1) if given is None else given, rank)
         if x.rank not in (None, rank):
             inference.fail(f"expected {x.rank} axes, got {rank}")  # C1
+        axes = inference.axes(range(rank - 1, -1, -1) if given is None else given, rank)
         return (x.with_shape((None,) * rank if x.dims is None else [x.dims[axis] for axis in axes]),)
 
     def fold(self) -> tuple[SSAValue] | None:

@@ -227,7 +227,8 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
             yield Violation(self, f"{subject} {mismatch}")  # C1
             return
         if free := sorted(free_symbols(func)):
-            yield Violation(self, f"{subject} uses the unbound symbol {free[0]}")  # C2
+            hint = f"bind it: @{self.sym_name.data}[{', '.join(f'%{symbol}' for symbol in free)}](...)"
+            yield Violation(self, f"{subject} uses the unbound symbol {free[0]}; {hint}")  # C2
         elif (unsolved := unsolvable(func)) is not None:
             yield Violation(self, f"{subject} {unsolved}")  # C3
         if func.pure and self.force_pure is None:

@@ -81,7 +81,12 @@ def parse_shape(parser: AttrParser) -> Shape:
 
     def dimension() -> Dim | None:
         is_unknown = parser.parse_optional_keyword("_") or parser.parse_optional_punctuation("?")
-        return None if is_unknown else parse_dim_expr(parser)
+        if is_unknown:
+            return None
+        position, dim = parser.pos, parse_dim_expr(parser)
+        if (value := dim.constant_value) is not None and value < 0:
+            parser.raise_error(f"expected a size of at least 0, or _ for any, got {value}", position)
+        return dim
 
     return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, dimension, " in a shape"))
 

@@ -46,9 +46,9 @@ CASES = {
         "                                        unknown type 'float32'; did you mean f32?\n",
     ),
     "more than an operation": (
-        HEAD + "\n  %0 = relax.concat [%x, %x]\n  relax.return %0\n}",
-        "<text>:2:21\n  %0 = relax.concat [%x, %x]\n                    ^\n"
-        "                    expected an operation or '}', got '['\n",
+        HEAD + "\n  %0 = relax.exp %x )\n  relax.return %0\n}",
+        "<text>:2:21\n  %0 = relax.exp %x )\n                    ^\n"
+        "                    expected an operation or '}', got ')'\n",
     ),
     "missing brace at the end": (
         HEAD + "\n  relax.return %x\n",
@@ -87,7 +87,197 @@ CASES = {
         "<text>:2:18\n  %0 = relax.exp %x, %x\n                 ^\n"
         "                 'relax.exp' op expected 1 operand (x), got 2\n",
     ),
+    "brackets around operands": (
+        HEAD + "\n  %0 = relax.concat [%x, %x]\n  relax.return %0\n}",
+        "<text>:2:21\n  %0 = relax.concat [%x, %x]\n                    ^\n"
+        "                    'relax.concat' op expected operands without brackets: relax.concat %x, ...\n",
+    ),
+    "operands without a comma": (
+        HEAD + "\n  %0 = relax.matmul %x %weight\n  relax.return %0\n}",
+        "<text>:2:24\n  %0 = relax.matmul %x %weight\n                       ^^^^^^^\n"
+        "                       'relax.matmul' op expected ',' before %weight\n",
+    ),
+    "name without its sign": (
+        HEAD + "\n  %0 = relax.add x, %weight\n  relax.return %0\n}",
+        "<text>:2:18\n  %0 = relax.add x, %weight\n                 ^\n"
+        "                 expected a value, got 'x'; names of values begin with %: %x\n",
+    ),
+    "list for a shape": (
+        HEAD + "\n  %0 = relax.reshape %x, [4, n]\n  relax.return %0\n}",
+        "<text>:2:26\n  %0 = relax.reshape %x, [4, n]\n                         ^\n"
+        "                         expected a value, got '['; a shape is a value, too: %shape = relax.shape [4, n]\n",
+    ),
+    "list for a shape, without a comma": (
+        HEAD + "\n  %0 = relax.reshape %x [4, n]\n  relax.return %0\n}",
+        "<text>:2:25\n  %0 = relax.reshape %x [4, n]\n                        ^\n"
+        "                        expected a value, got '['; a shape is a value, too: %shape = relax.shape [4, n]\n",
+    ),
+    "number for a tensor": (
+        HEAD + "\n  %0 = relax.multiply %x, 2.0\n  relax.return %0\n}",
+        "<text>:2:27\n  %0 = relax.multiply %x, 2.0\n                          ^^^\n"
+        "                          expected a value, got '2.0'; a number is a value, too: %c = relax.constant "
+        "dense<1.0> : tensor<f32>\n",
+    ),
+    "numbers without names": (
+        HEAD + "\n  %0 = relax.clip %x 0 6\n  relax.return %0\n}",
+        "<text>:2:22\n  %0 = relax.clip %x 0 6\n                     ^\n"
+        "                     'relax.clip' op expected attributes by name (min, max), got '0'\n",
+    ),
+    "commas between attributes": (
+        HEAD + "\n  %0 = relax.clip %x min = 0, max = 6\n  relax.return %0\n}",
+        "<text>:2:29\n  %0 = relax.clip %x min = 0, max = 6\n                            ^\n"
+        "                            'relax.clip' op expected spaces between attributes, got ','\n",
+    ),
+    "flag of Python": (
+        HEAD + "\n  %0 = relax.sum %x keepdims = True\n  relax.return %0\n}",
+        "<text>:2:32\n  %0 = relax.sum %x keepdims = True\n                               ^^^^\n"
+        "                               'relax.sum' op attribute keepdims expected true or false, got 'True'\n",
+    ),
+    "list for a number": (
+        HEAD + "\n  %0 = relax.nn.softmax %x axis = [1]\n  relax.return %0\n}",
+        "<text>:2:35\n  %0 = relax.nn.softmax %x axis = [1]\n                                  ^\n"
+        "                                  'relax.nn.softmax' op attribute axis expected an integer, got '['\n",
+    ),
+    "parentheses around numbers": (
+        HEAD + "\n  %0 = relax.permute_dims %x axes = (1, 0)\n  relax.return %0\n}",
+        "<text>:2:37\n  %0 = relax.permute_dims %x axes = (1, 0)\n                                    ^\n"
+        "                                    'relax.permute_dims' op attribute axes expected numbers in "
+        "brackets, such as [1, 2], got '('\n",
+    ),
+    "operator of NumPy": (
+        HEAD + "\n  %0 = relax.transpose %x\n  relax.return %0\n}",
+        "<text>:2:8\n  %0 = relax.transpose %x\n       ^^^^^^^^^^^^^^^\n"
+        "       unknown operation 'relax.transpose'; did you mean 'relax.permute_dims'\n",
+    ),
+    "operator without its namespace": (
+        HEAD + "\n  %0 = relax.softmax %x\n  relax.return %0\n}",
+        "<text>:2:8\n  %0 = relax.softmax %x\n       ^^^^^^^^^^^^^\n"
+        "       unknown operation 'relax.softmax'; did you mean 'relax.nn.softmax'\n",
+    ),
+    "semicolon": (
+        HEAD + "\n  %0 = relax.exp %x;\n  relax.return %0\n}",
+        "<text>:2:20\n  %0 = relax.exp %x;\n                   ^\n                   an op ends without ;\n",
+    ),
+    "name that is taken": (
+        HEAD + "\n  %x = relax.exp %x\n  relax.return %0\n}",
+        "<text>:2:3\n  %x = relax.exp %x\n  ^^\n  value %x is defined already in line 1; give this one another name\n",
+    ),
+    "one name for several results": (
+        HEAD + "\n  %0 = relax.split %x sections = 2 axis = 1\n  relax.return %0\n}",
+        "<text>:2:3\n  %0 = relax.split %x sections = 2 axis = 1\n  ^^\n"
+        "  'relax.split' op has 2 results, expected as many names, got 1: %0; write %0:2 = ...\n",
+    ),
+    "several results": (
+        HEAD + "\n  relax.return %x, %weight\n  relax.return %0\n}",
+        "<text>:2:18\n  relax.return %x, %weight\n                 ^\n"
+        "                 expected an operation or '}', got ','; several results are one tuple: %0 = "
+        "relax.tuple(%x, %y)\n",
+    ),
+    "loop without parentheses": (
+        "tir.prim_func @f[%n](%X: !tir.buffer<[n], f32>) {\n  tir.for %i in %n {\n  }\n}",
+        "<text>:2:11\n  tir.for %i in %n {\n          ^^\n"
+        "          'tir.for' op expected '(', got '%i'; it is written tir.for (%i, %j) in (%m, %lo to %hi) { ... }\n",
+    ),
+    "tuple without parentheses": (
+        HEAD + "\n  %0 = relax.tuple %x, %x\n  relax.return %0\n}",
+        "<text>:2:20\n  %0 = relax.tuple %x, %x\n                   ^^\n"
+        "                   'relax.tuple' op expected '(', got '%x'; it is written %0 = relax.tuple(%x, %s)\n",
+    ),
+    "packed function without quotes": (
+        HEAD + "\n  %0 = relax.call_packed @f(%x) : !relax.object\n  relax.return %0\n}",
+        "<text>:2:26\n  %0 = relax.call_packed @f(%x) : !relax.object\n                         ^^\n"
+        "                         'relax.call_packed' op expected a string in quotes, got '@f'; "
+        'it is written relax.call_packed "custom_print"(%x)\n',
+    ),
+    "packed function without the type of its result": (
+        HEAD + '\n  %0 = relax.call_packed "f"(%x)\n  relax.return %0\n}',
+        '<text>:2:3\n  %0 = relax.call_packed "f"(%x)\n  ^^\n'
+        "  'relax.call_packed' op has 0 results, expected as many names, got 1: %0; with a result it is written "
+        '%0 = relax.call_packed "custom_add"(%x, %y) : !relax.tensor<[m, k], f32>\n',
+    ),
+    "shape in parentheses": (
+        HEAD + "\n  %0 = relax.shape(4, n)\n  relax.return %0\n}",
+        "<text>:2:19\n  %0 = relax.shape(4, n)\n                  ^\n"
+        "                  'relax.shape' op expected '[', got '('; it is written %0 = relax.shape [n, 4 * m]\n",
+    ),
+    "branch without another one": (
+        HEAD + "\n  %0 = relax.if %x {\n    relax.yield %x\n  }\n  relax.return %0\n}",
+        "<text>:5:3\n  relax.return %0\n  ^^^^^^^^^^^^\n"
+        "  'relax.if' op expected 'else', got 'relax.return'; it is written %r = relax.if %c {\n",
+    ),
+    "constant without a type": (
+        HEAD + "\n  %0 = relax.constant dense<1.0>\n  relax.return %0\n}",
+        "<text>:3:3\n  relax.return %0\n  ^^^^^^^^^^^^\n"
+        "  dense<...> is followed by its type: relax.constant dense<1.0> : tensor<f32>\n",
+    ),
+    "constant without dense": (
+        HEAD + "\n  %0 = relax.constant 1.0 : !relax.tensor<[], f32>\n  relax.return %0\n}",
+        "<text>:3:3\n  relax.return %0\n  ^^^^^^^^^^^^\n"
+        "  a constant is written relax.constant dense<1.0> : tensor<f32>\n",
+    ),
 }
+
+HEADS = {
+    "relax.func @f(x: !relax.object) {": (15, 1, "names of values begin with %: %x"),
+    "relax.func f(%x: !relax.object) {": (12, 1, "names of functions begin with @: @f"),
+    "func @f(%x: !relax.object) {": (1, 4, "unknown operation 'func'; did you mean 'relax.func'"),
+    "relax.func @f(%x: !relax.tensor<4x?xf32>) {": (
+        33,
+        1,
+        "expected a shape in brackets: !relax.tensor<[4, _], f32>",
+    ),
+    "relax.func @f(%x: !relax.tensor<4, f32>) {": (33, 1, "expected a shape in brackets: !relax.tensor<[4, n], f32>"),
+    "relax.func @f(%x: tensor<4x4xf32>) {": (
+        19,
+        1,
+        "expected a relax type, got tensor<4x4xf32>; did you mean !relax.tensor<[4, 4], f32>?",
+    ),
+    "relax.func @f(%x: relax.tensor<[4], f32>) {": (19, 12, "types of dialects begin with !: !relax.tensor"),
+    "relax.func @f(%x: !relax.tensor<[4], fp16>) {": (38, 4, "unknown type 'fp16'; did you mean f16?"),
+    "relax.func @f(%x: !relax.tensor<[-1, 4], f32>) {": (34, 1, "expected a size of at least 0, or _ for any, got -1"),
+    "relax.func @f[%n](%x: !relax.tensor<[n / 2], f32>) {": (
+        40,
+        1,
+        "expected ']' in a shape, got '/'; a quotient is floordiv(n, 2) or ceildiv(n, 2)",
+    ),
+    "relax.func @f(%x: !relax.object) : !relax.object {": (
+        34,
+        1,
+        "expected '{' or '->', got ':'; the type of the result is written -> !relax.tensor<[n], f32>",
+    ),
+}
+"""Wrong first lines of functions, and what is said: a column, how many characters from there, and a message."""
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_message_of_a_wrong_head(head: str):
+    column, width, message = HEADS[head]
+    with pytest.raises(ParseError) as caught:
+        parse_module(f"{head}\n  relax.return %x\n}}")
+    indent = " " * (column - 1)
+    assert str(caught.value) == f"<text>:1:{column}\n{head}\n{indent}{'^' * width}\n{indent}{message}\n"
+
+
+def test_message_of_a_quotient_that_begins_a_comment():
+    with pytest.raises(ParseError) as caught:
+        parse_module("relax.func @f[%n](%x: !relax.tensor<[n // 2], f32>) {\n  relax.return %x\n}")
+    assert str(caught.value) == (
+        "<text>:2:3\n  relax.return %x\n  ^^^^^^^^^^^^\n"
+        "  expected ']' in a shape; // begins a comment, and a quotient is floordiv(n, 2) or ceildiv(n, 2)\n"
+    )
+
+
+def test_one_number_counts_for_a_list():
+    text = """relax.func @main(%x: !relax.tensor<[1, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) {
+  %0 = relax.nn.conv2d %x, %w padding = 1 strides = 2
+  %1 = relax.nn.max_pool2d %0 pool_size = 2
+  %2 = relax.sum %1 axis = [2, 3]
+  relax.return %2
+}"""
+    shown = str(parse_module(text))
+    assert "relax.nn.conv2d %x, %w strides = [2, 2] padding = [1, 1, 1, 1]\n" in shown
+    assert "relax.nn.max_pool2d %0 pool_size = [2, 2]\n" in shown
+    assert "relax.sum %1 axes = [2, 3]\n" in shown
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -125,6 +315,18 @@ INVALID = {
         "<text>:1:1: error: 'relax.func' op has no ops, but @main has to end with 'relax.return': "
         "add `relax.return %value` (in @main)\n"
         "  > relax.func @main(%x: !relax.tensor<[4], f32>) -> !relax.object {\n    }",
+    ),
+    "symbol without a parameter": (
+        "relax.func @main(%x: !relax.tensor<[n], f32>) {\n  relax.return %x\n}",
+        "<text>:1:1: error: 'relax.func' op @main uses the unbound symbol n; bind it: @main[%n](...) (in @main)\n"
+        "  > relax.func @main(%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {\n      relax.return %x\n    }",
+    ),
+    "axes of another rank": (
+        "relax.func @main(%x: !relax.tensor<[2, 4], f32>) {\n"
+        "  %0 = relax.permute_dims %x axes = [1]\n  relax.return %0\n}",
+        "<text>:2:3: error: 'relax.permute_dims' op expected 2 axes, got 1 (in @main)\n"
+        "    relax.func @main(%x: !relax.tensor<[2, 4], f32>) -> !relax.tensor<*, _> {\n"
+        "  >   %0 = relax.permute_dims %x axes = [1] : !relax.tensor<*, _>\n      relax.return %0\n    }",
     ),
     "reshape that does not fit": (
         "relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>) {\n  %s = relax.shape [5, 2]\n"

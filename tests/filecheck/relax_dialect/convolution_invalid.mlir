@@ -40,7 +40,7 @@ relax.func @nn_conv2d_c3[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.te
 
 // -----
 
-// CHECK: 'relax.nn.conv2d' op padding expected 4 numbers, got 2
+// CHECK: 'relax.nn.conv2d' op padding expected 4 numbers, those before each dimension and then those after each, got 2
 relax.func @nn_conv2d_c4[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
   %0 = relax.nn.conv2d %x, %w padding = [1, 1]
   relax.return %x

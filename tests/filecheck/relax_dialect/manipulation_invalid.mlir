@@ -124,11 +124,11 @@ relax.func @flip[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
 // -----
 
 // A name that is no property is told where it stands.
-// CHECK: %0 = relax.mean %x axis = [1]
-// CHECK-NEXT: ^^^^
-// CHECK: 'relax.mean' op attribute axis is unknown, expected one of axes, keepdims
+// CHECK: %0 = relax.mean %x axs = [1]
+// CHECK-NEXT: ^^^
+// CHECK: 'relax.mean' op attribute axs is unknown, expected one of axes, keepdims
 relax.func @mean[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
-  %0 = relax.mean %x axis = [1]
+  %0 = relax.mean %x axs = [1]
   relax.return %x
 }
 
