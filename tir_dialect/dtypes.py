@@ -181,12 +181,23 @@ def lookup(type: Attribute) -> DType:
 _OLDER_NAMES = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2"}
 """What TVM called some before 0.20."""
 
+_ELSEWHERE = {
+    **{f"fp{bits}": f"f{bits}" for bits in (16, 32, 64)},
+    "half": "f16",
+    "float": "f32",
+    "double": "f64",
+    "int": "i64",
+    "long": "i64",
+}
+"""What others call some, but not always for the same size."""
+
 
 def parse_dtype(name: str) -> ElementType:
     """The element type spelled `name`, as here (`f32`) or as in NumPy and TVM (`float32`)."""
     found = _BY_NAME.get(name) or _BY_NUMPY_NAME.get(_OLDER_NAMES.get(name, name))
     if found is None:
-        raise ValueError(f"unsupported dtype '{name}': expected one of {_EXPECTED}")
+        hint = f"; did you mean {_ELSEWHERE[name]}?" if name in _ELSEWHERE else f": expected one of {_EXPECTED}"
+        raise ValueError(f"unsupported dtype '{name}'{hint}")
     return found.type
 
 

@@ -7,7 +7,7 @@ for prim values, sequences of dimensions for shapes.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -43,6 +43,7 @@ class Kind(Enum):
     SCALAR = "tensor or prim"
     VALUE = "any value"
     DTYPE = "dtype"
+    LIST = "a property that is a list"
     DATA = "a property, as the constructor takes it"
 
 
@@ -72,8 +73,10 @@ def _parameter(source: inspect.Parameter, definition: OpDef) -> Parameter:
             constraint = constraint.constraint
         bases = constraint.constr.get_bases() if isinstance(constraint, RangeOf) else None
         return Parameter(source, _KINDS.get(frozenset(bases or ()), Kind.VALUE), isinstance(operand, VariadicDef))
-    is_dtype = source.annotation in ("Attribute", "Attribute | None")
-    return Parameter(source, Kind.DTYPE if is_dtype else Kind.DATA, False)
+    if source.annotation in ("Attribute", "Attribute | None"):
+        return Parameter(source, Kind.DTYPE, False)
+    is_list = source.annotation.removesuffix(" | None") in ("Sequence[int]", "Sequence[DimLike]")
+    return Parameter(source, Kind.LIST if is_list else Kind.DATA, False)
 
 
 _KINDS: dict[frozenset[type[Attribute]], Kind] = {
@@ -101,11 +104,16 @@ def function_of(cls: type[IRDLOperation]) -> Callable[..., Any]:
     signature = inspect.Signature([parameter.source for parameter in parameters])
     shown = inspect.Signature([each.source.replace(annotation=inspect.Parameter.empty) for each in parameters])
 
+    shown_name = cls.name.replace("relax", "op", 1)
+    takes_axis = "axes" in signature.parameters and "axis" not in signature.parameters
+
     def emit(*args: Any, **kwargs: Any) -> Any:
+        if takes_axis and "axis" in kwargs and "axes" not in kwargs:  # as in NumPy, and in texts
+            kwargs["axes"] = kwargs.pop("axis")
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{cls.name.replace('relax', 'op', 1)}{shown}: {error}") from error
+            raise TypeError(f"{shown_name}{shown}: {error}") from error
         if cls.name == "relax.reshape":
             given.arguments["shape"] = filled_in(given.arguments["x"], given.arguments["shape"])
         builder = builder_of(given.arguments.values())
@@ -113,7 +121,10 @@ def function_of(cls: type[IRDLOperation]) -> Callable[..., Any]:
         for parameter in parameters:
             if parameter.source.name in given.arguments:
                 value = given.arguments[parameter.source.name]
-                given.arguments[parameter.source.name] = _convert(builder, parameter, value, dtype)
+                try:
+                    given.arguments[parameter.source.name] = _convert(builder, parameter, value, dtype)
+                except _NotAList as error:
+                    raise TypeError(f"{shown_name}: {parameter.source.name} expected {error}") from None
         made = builder.insert(cls(*given.args, **given.kwargs))
         if has_no_result(cls):
             return None
@@ -143,12 +154,22 @@ def _expressions(arguments: Any) -> Iterator[Expr]:
             yield from _expressions(cast("Sequence[Any]", argument))
 
 
+class _NotAList(Exception):
+    """What a list was expected to be, and what was given."""
+
+
 def _convert(builder: Emitter, parameter: Parameter, argument: Any, dtype: Attribute | None) -> Any:
     if parameter.kind is Kind.DATA or argument is None:
         return argument
     if parameter.kind is Kind.DTYPE:
         return as_dtype(argument)
+    if parameter.kind is Kind.LIST:
+        if isinstance(argument, str):
+            raise _NotAList(f"a number or a list of numbers, got {argument!r}")
+        return argument if isinstance(argument, Iterable) else [argument]
     if parameter.several:
+        if isinstance(argument, Expr) and isinstance(argument.type, TensorType):
+            raise _NotAList(f"a list of values, such as [x, y], got one of {argument.type}")
         return [_value(builder, parameter.kind, each, dtype) for each in argument]
     return _value(builder, parameter.kind, argument, dtype)
 

@@ -134,6 +134,19 @@ def test_a_length_may_follow_from_the_others():
         np.testing.assert_array_equal(got, array.reshape(shape), strict=True)
 
 
+def test_one_number_counts_for_a_list():
+    """As in texts, and in TVM; a list of axes may be called `axis`."""
+
+    def body(x: Expr) -> Expr:
+        pooled = op.nn.max_pool2d(op.nn.conv2d(x, x, padding=1, strides=2), 2)
+        return op.sum(pooled, axis=1) + op.max(pooled, 1)
+
+    text = str(built(body, x=(1, 1, 8, 8)).get())
+    assert "strides = [2, 2] padding = [1, 1, 1, 1]" in text
+    assert "pool_size = [2, 2]" in text
+    assert "axes = [1]" in text
+
+
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
@@ -150,7 +163,12 @@ def test_lengths_that_do_not_follow(shape: tuple[int, ...], message: str):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: op.sum(x, axis=1), r"op.sum\(x, axes=None, \*, keepdims=False\): got an unexpected"),
+        (lambda x: op.sum(x, axs=1), r"op.sum\(x, axes=None, \*, keepdims=False\): got an unexpected"),
+        (
+            lambda x: op.concat(x, x),
+            r"op.concat: inputs expected a list of values, such as \[x, y\], got one of ",
+        ),
+        (lambda x: op.sum(x, "1"), "op.sum: axes expected a number or a list of numbers, got '1'"),
         (lambda x: op.add(x), r"op.add\(x, y\): missing a required argument: 'y'"),
         (lambda x: x + None, "expected a tensor, a number or an array, got None"),
         (lambda x: x + "y", "expected a tensor, a number or an array, got 'y'"),
