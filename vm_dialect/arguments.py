@@ -168,7 +168,10 @@ class Argument:
 
     def plain(self, given: Any) -> Any:
         """What is given where no tensor is expected, or is none."""
-        return to_value(given)
+        try:
+            return to_value(given)
+        except TypeError as error:
+            raise TypeError(f"{self.subject}: {error}") from error
 
     def fields(self, fields: Sequence[Any]) -> Any:
         """A tuple of values."""

@@ -266,7 +266,7 @@ def to_value(value: Any) -> Any:
         return tvm_ffi.Array([to_value(item) for item in cast("Sequence[object]", value)])
     if isinstance(value, tvm_ffi.Object | tvm_ffi.Device) or callable(value):
         return tvm_ffi.convert(value)
-    raise TypeError(f"a {type(value).__name__} is not a value of the virtual machine")
+    raise TypeError(f"expected an array, a number, a text or a tuple of these, got {type(value).__name__}")
 
 
 def _scalar(value: np.generic) -> bool | int | float:
@@ -278,4 +278,4 @@ def _scalar(value: np.generic) -> bool | int | float:
         return float(cast(Any, value))
     if element is not None:
         return int(cast(Any, value))
-    raise TypeError(f"a NumPy scalar of dtype {value.dtype} is not a value of the virtual machine")
+    raise TypeError(f"expected a number of a dtype of tensors, got one of {value.dtype}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from errno import ENOENT
+from os import PathLike, fspath, strerror
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -39,8 +40,11 @@ def load(
     `shapes` are about the inputs of ONNX models, as `import_model` takes them. `entry` is what the function of an
     imported model is called. `weights` is a file (.safetensors) with the weights that a text refers to by name.
 
-    `ValueError` for a path of another kind, `OSError` for a file that cannot be read, and the errors of the readers.
+    `TypeError` for options that do not go with the source, `ValueError` for a path of another kind, `OSError` for a
+    file that cannot be read, and the errors of the readers.
     """
+    for_torch = {"args": args, "kwargs": kwargs, "dynamic_shapes": dynamic_shapes}
+    _check_options(source, for_torch, {"dynamic": dynamic or None, "shapes": shapes or None})
     if _is_of("xdsl", source):  # where executables and libraries are only run, xdsl need not be installed
         module = source
     elif (path := _path(source)) is not None:
@@ -49,6 +53,8 @@ def load(
             raise ValueError(f"expected a file that ends in one of {', '.join(suffixes(Holds.MODULE))}, got {path}")
         if kind.read is None:
             raise ValueError(f"{path} is {kind.what}, which is compiled: compile(path) or Session(path) loads it")
+        if not path.exists():  # of which each reader would say something else
+            raise FileNotFoundError(ENOENT, strerror(ENOENT), str(path))
         module = kind.read(FileSource(str(path)), ReadOptions(dynamic, shapes, entry))
     elif isinstance(source, str):
         module = _load_text(source)
@@ -65,6 +71,16 @@ def load(
 
         load_weights(module, fspath(weights))
     return _verified(module)
+
+
+def _check_options(source: Source, for_torch: Mapping[str, Any], for_onnx: Mapping[str, Any]) -> None:
+    """`TypeError` for options, which are not `None`, that say nothing about such a source."""
+    path = None if _is_of("xdsl", source) else _path(source)
+    is_onnx = isinstance(source, bytes) or _is_of("onnx", source) or (path is not None and path.suffix == ".onnx")
+    is_torch = path is None and _is_of("torch", source)
+    for options, fits, what in ((for_torch, is_torch, "modules of PyTorch"), (for_onnx, is_onnx, "ONNX models")):
+        if not fits and (given := [name for name, option in options.items() if option is not None]):
+            raise TypeError(f"load() takes {' and '.join(given)} for {what} only")
 
 
 def load_executable(

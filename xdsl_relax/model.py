@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -50,7 +51,15 @@ def compile(
     `weights` are arrays by name, or a file (.safetensors) of them. Calls take `num_threads` threads at most, from 1 to
     256, whatever the environment says. The others are as in `lowering.build`.
     """
+    building = {"args": args, "target": target} | {name: True for name in loading}
+    building |= {"mode": mode != "native", "opt_level": opt_level != 3, "cache": not cache}
+    building |= {"validate": validate, "instrument": instrument}
+    _check_options(
+        source, loading, [name for name, given in building.items() if given is not None and given is not False]
+    )
     if isinstance(source, Executable):
+        if weights is not None or trust:
+            raise TypeError("compile() takes no weights and no trust for an executable that is loaded already")
         return Model(source, entry, num_threads=num_threads)
     if is_library(source):
         return Model(load_library(cast("str", source), weights=weights, num_threads=num_threads), entry)
@@ -73,6 +82,25 @@ def compile(
         instrument=instrument,
     )
     return Model(with_lists(executable, module), entry, num_threads=num_threads)
+
+
+_LOADING = frozenset({"kwargs", "dynamic_shapes", "dynamic", "shapes"})
+"""Options of `load` that `compile` takes."""
+
+
+def _check_options(source: object, loading: Iterable[str], building: Sequence[str]) -> None:
+    """`TypeError` for an option that there is not, or for one of loading and building where all of that is done."""
+    for name in loading:
+        if name not in _LOADING:
+            from difflib import get_close_matches
+
+            known = [each for each in inspect.signature(compile).parameters if each != "loading"]
+            close = get_close_matches(name, [*known, *sorted(_LOADING)], n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise TypeError(f"compile() got an unexpected keyword argument '{name}'{hint}")
+    if building and (isinstance(source, Executable) or is_library(source) or is_executable(source)):
+        what = "an executable" if isinstance(source, Executable) else str(source)
+        raise TypeError(f"compile() takes no {' and no '.join(building)} for {what}, which is compiled already")
 
 
 class Model:
@@ -105,14 +133,10 @@ class Model:
         return self._callable(name)
 
     def _callable(self, name: str) -> Callable[..., Any]:
-        function = self.machine[name]
-        names = cast("Callee", function).result_names
-        lists = None if self.executable is None else noted_lists(self.executable).get(name)
+        function = self._encoding(name)
+        names = cast("Callee", self.machine[name]).result_names
 
         def call(*arguments: Any, **named: Any) -> Any:
-            if lists:
-                callee = cast("Callee", function)
-                arguments, named = (*encoded(callee.in_order(arguments, named), callee.parameters, lists),), {}
             result = function(*arguments, **named)
             kind = kind_of_arrays(arguments)
             if kind == "numpy" and named:
@@ -120,6 +144,22 @@ class Model:
             return as_kind(result, kind, names)
 
         return call
+
+    def _encoding(self, name: str) -> Callable[..., Any]:
+        """A function of the machine that takes arrays of strings, too, where there are lists of them."""
+        function = self.machine[name]
+        if self.executable is None or not (lists := noted_lists(self.executable).get(name)):
+            return function
+        callee = cast("Callee", function)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            return function(*encoded(callee.in_order(arguments, named), callee.parameters, lists))
+
+        return call
+
+    def by_name(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The results of a call by name, as the machine gives them: `output_0`, `output_1`, ... without names."""
+        return self.function.by_name(self._encoding(self.entry)(**inputs))
 
     @property
     def function(self) -> Callee:

@@ -16,6 +16,8 @@ from vm_dialect.executable.model import split_list
 from xdsl_relax.loading import Source
 from xdsl_relax.model import Model, compile
 
+_CPU = "CPUExecutionProvider"
+
 
 @dataclass(frozen=True)
 class ValueInfo:
@@ -31,9 +33,30 @@ class ValueInfo:
 class Session:
     """Runs a model: `Session("model.onnx").run(None, {"x": x})`."""
 
-    def __init__(self, source: Source | Executable | Model, **options: Any):
-        """`source` and `options` are those of `compile`."""
+    def __init__(
+        self,
+        source: Source | Executable | Model,
+        sess_options: Any = None,
+        providers: Sequence[Any] | None = None,
+        **options: Any,
+    ):
+        """`source` and `options` are those of `compile`.
+
+        Of `sess_options` of ONNX Runtime the number of threads counts (`intra_op_num_threads`). `providers` have to be
+        none, or to have the CPU among them: `ValueError` otherwise. `TypeError` for options of a model that is there.
+        """
+        names = [each if isinstance(each, str) else each[0] for each in providers or (_CPU,)]
+        if _CPU not in names:
+            raise ValueError(f"sessions run on the CPU, with the provider {_CPU}, got {', '.join(names)}")
+        if threads := getattr(sess_options, "intra_op_num_threads", 0):
+            options.setdefault("num_threads", threads)
+        if isinstance(source, Model) and options:
+            raise TypeError(f"Session() takes no {' and no '.join(options)} for a model that is compiled already")
         self.model = source if isinstance(source, Model) else compile(source, **options)
+
+    def get_providers(self) -> list[str]:
+        """What ONNX Runtime calls the processor that a session runs on."""
+        return [_CPU]
 
     def get_inputs(self) -> list[ValueInfo]:
         """The inputs, in order."""
@@ -52,14 +75,15 @@ class Session:
         names = self.model.function.result_names
         return names if len(names) == count else [f"output_{index}" for index in range(count)]
 
-    def run(self, output_names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Any]:
-        """The outputs that are named, or all, as arrays of NumPy.
+    def run(self, output_names: Sequence[str] | None, inputs: Mapping[str, Any], run_options: Any = None) -> list[Any]:
+        """The outputs that are named, or all, as arrays of NumPy. Options of a run of ONNX Runtime have no effect.
 
-        `TypeError` for inputs that are missing or unknown, `KeyError` for an output that there is not.
+        `TypeError` for inputs that are missing or unknown, or are not given by name, `KeyError` for an output that
+        there is not.
         """
-        function = self.model.machine[self.model.entry]
-        result = function(**dict(inputs)) if inputs else function()
-        found: dict[str, Any] = self.model.function.by_name(result)
+        if not isinstance(inputs, Mapping):
+            raise TypeError(f"run expected inputs by name, such as {{'x': x}}, got {type(inputs).__name__}")
+        found = self.model.by_name(inputs)
         for name in output_names or ():
             if name not in found:
                 raise KeyError(f"no output '{name}', the outputs are {', '.join(found)}")

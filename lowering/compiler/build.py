@@ -160,7 +160,7 @@ def _check(module: object, mode: str, opt_level: int) -> None:
     if mode not in ("native", "bytecode"):
         raise ValueError(f"mode expected native or bytecode, got {mode}")
     if opt_level not in range(4):
-        raise ValueError(f"opt_level expected 0 to 3, got {opt_level}")
+        raise ValueError(f"opt_level expected 0 to 3, got {opt_level!r}")
 
 
 def _tensors(weights: object) -> dict[str, tvm_ffi.Tensor]:

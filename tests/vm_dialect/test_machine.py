@@ -153,7 +153,7 @@ def test_wrong_arguments(ib: ExecBuilder):
         machine["adder"](1)(2, 3)
     with pytest.raises(TypeError, match="invoke_closure: expected a function, got int"):
         machine["twice"](1, 2)
-    with pytest.raises(TypeError, match="a set is not a value of the virtual machine"):
+    with pytest.raises(TypeError, match="expected an array, a number, a text or a tuple of these, got set"):
         machine["adder"]({1})
 
 

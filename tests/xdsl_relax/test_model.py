@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -66,6 +67,52 @@ def test_a_session_is_that_of_onnx_runtime(model: xr.Model):
         session.run(None, {"token": ONE})
 
 
+def test_a_session_takes_what_programs_for_onnx_runtime_give(model: xr.Model):
+    options = SimpleNamespace(intra_op_num_threads=1)
+    session = xr.Session(subtraction(), options, providers=["CUDAExecutionProvider", ("CPUExecutionProvider", {})])
+    (result,) = session.run(None, {"token_0": ONE, "token_1": TEN}, None)
+    np.testing.assert_array_equal(result, TEN - ONE)
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    for wrong, error, message in (
+        (
+            lambda: xr.Session(model, providers=["CUDAExecutionProvider"]),
+            ValueError,
+            "sessions run on the CPU, with the provider CPUExecutionProvider, got CUDAExecutionProvider",
+        ),
+        (
+            lambda: xr.Session(model, num_threads=1),
+            TypeError,
+            "Session() takes no num_threads for a model that is compiled already",
+        ),
+        (
+            lambda: session.run(None, [TEN, ONE]),
+            TypeError,
+            "run expected inputs by name, such as {'x': x}, got list",
+        ),
+    ):
+        with pytest.raises(error) as caught:
+            wrong()
+        assert str(caught.value) == message
+
+
+def test_options_without_an_effect_are_refused(model: xr.Model):
+    with pytest.raises(TypeError, match=r"^load\(\) takes dynamic and shapes for ONNX models only$"):
+        xr.load(TEXT, dynamic=True, shapes={"x": [1]})
+    with pytest.raises(TypeError, match=r"^load\(\) takes args for modules of PyTorch only$"):
+        xr.compile(TEXT, (TEN,))
+    for options, message in (
+        ({"taget": "x86-64-v3"}, "compile() got an unexpected keyword argument 'taget'; did you mean target?"),
+        (
+            {"target": "x86-64-v3", "instrument": True},
+            "compile() takes no target and no instrument for an executable, which is compiled already",
+        ),
+        ({"trust": True}, "compile() takes no weights and no trust for an executable that is loaded already"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            xr.compile(model.executable, **options)
+        assert str(caught.value) == message
+
+
 @pytest.mark.parametrize("mode", ["native", "bytecode"])
 def test_several_results_have_names(mode: str):
     model = xr.compile(TEXT, mode=mode)
@@ -109,6 +156,7 @@ def test_what_cannot_be_loaded_is_said(tmp_path: Path):
     for source, error, message in (
         (tmp_path / "m.txt", ValueError, "expected a file that ends in one of .mlir, .onnx, .pt2, .py, .gguf, got "),
         ("nowhere.mlir", FileNotFoundError, "No such file"),
+        ("nowhere.onnx", FileNotFoundError, "No such file or directory: 'nowhere.onnx'"),
         ("m.rvm", ValueError, "m.rvm is an executable, which is compiled: compile(path) or Session(path) loads it"),
         (3, TypeError, "load expected a path, a text, or a model of ONNX or PyTorch, got int"),
     ):
