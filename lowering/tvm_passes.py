@@ -10,7 +10,7 @@ _DISTRIBUTED = "- a rewrite for GPUs that share memory"
 _DEVICES = "- devices other than the CPU are out of scope"
 _VERIFIED = "- nothing to do: types and names are checked when ops are made and by the verifier"
 
-TVM = {
+TVM: dict[str, str] = {
     "AdjustMatmulOrder": "`adjust-matmul-order`, also with symbolic sizes, where the prover decides",
     "AllocateWorkspace": "- a backend gets its memory from its own library; kernels of ours keep scratch memory inside",
     "AlterOpImpl": "`convert-layout`, `pack-weights`: layouts follow from operators, not from replaced kernels",
@@ -93,3 +93,10 @@ TVM = {
     "VMShapeLower": "`lower-shapes`, `convert-relax-to-vm`",
 }
 """Every pass of `relax.transform`, and those of its backends that have a name."""
+
+
+def advice(name: str) -> str | None:
+    """What to do instead of a pass of TVM, in a line; `None` for a name that is none of these."""
+    if (text := TVM.get(name)) is None:
+        return None
+    return f"nothing stands for it, {text[2:]}" if text.startswith("- ") else f"here it is {text.replace('`', '')}"

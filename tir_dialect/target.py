@@ -210,9 +210,17 @@ class Target:
 
         Keys are the names of `settings`, with `-` or `_`: `x86-64-v3 cores=8 tile-rows=4 features=+fma`.
 
+        What TVM writes for the same, `llvm` and `llvm -mcpu=znver3`, is read too.
+
         Raises `ValueError` for an unknown name, key or value.
         """
         name, *settings = text.split() or [""]
+        if name == "llvm":
+            named = [setting for setting in settings if setting.startswith("-mcpu=")]
+            settings = [setting for setting in settings if setting not in named]
+            name = named[-1].removeprefix("-mcpu=") if named else "host"
+        elif name in _GPUS:
+            raise ValueError(f'unknown target "{name}": programs are compiled for CPUs')
         if name == "host":
             target = Target.host()
         elif name in NAMED_TARGETS:
@@ -222,6 +230,8 @@ class Target:
             raise ValueError(f'unknown target "{name}", expected host or one of {", ".join(NAMED_TARGETS)}')
         return target.with_settings(dict(_setting(setting) for setting in settings))
 
+
+_GPUS = frozenset({"cuda", "rocm", "metal", "vulkan", "opencl", "webgpu", "gpu"})
 
 _X86 = "x86_64-unknown-linux-gnu"
 _ARM = "aarch64-unknown-linux-gnu"

@@ -51,6 +51,10 @@ def unknown_pass(name: str, available: list[str]) -> PassError:
     """The error for an unknown pass, with suggestions."""
     from difflib import get_close_matches
 
+    from lowering.tvm_passes import advice as advice_for
+
+    if (theirs := advice_for(name)) is not None:
+        return PassError(f"unknown pass '{name}'\nhint: {theirs}")
     close = get_close_matches(name, available, n=3)
     advice = f"did you mean {' or '.join(repr(match) for match in close)}" if close else "--list-passes lists them"
     return PassError(f"unknown pass '{name}'\nhint: {advice}")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 
-from tvm_passes import TVM
-
 from lowering.pipelines import OptimizeGraphPass, PipelinePass, RelaxToLLVMPass
 from lowering.registry import PASSES, load_pass
+from lowering.tvm_passes import TVM
 
 TITLE = """# Passes
 

@@ -1,16 +1,12 @@
 """What stands for TVM's passes exists."""
 
 import re
-import runpy
-from pathlib import Path
 
 import pytest
 from xdsl.transforms import get_all_passes
 
 from lowering.registry import PASSES
-
-ROOT = Path(__file__).parents[2]
-TVM: dict[str, str] = runpy.run_path(str(ROOT / "docs" / "generate" / "tvm_passes.py"))["TVM"]
+from lowering.tvm_passes import TVM
 
 
 @pytest.mark.parametrize("name", TVM)

@@ -39,6 +39,11 @@ def test_named_targets(name: str):
     assert target.arch in ("x86_64", "aarch64")
 
 
+def test_texts_of_tvm_are_read():
+    assert Target.parse("llvm -mcpu=znver3 cores=2") == Target.parse("znver3 cores=2")
+    assert Target.parse("llvm") == Target.host()
+
+
 def test_settings_override_fields():
     target = Target.parse("x86-64-v3 cores=8 l2-bytes=1048576 vector_bits=128 features=+fma,-sgx")
     assert (target.cores, target.l2_bytes, target.vector_bits, target.features) == (8, 1048576, 128, "+fma,-sgx")

@@ -92,6 +92,12 @@ def test_a_context_holds_for_compile():
     ("passes", "error", "message"),
     [
         ("legalise-ops", xr.PassError, "unknown pass 'legalise-ops'\nhint: did you mean 'legalize-ops'"),
+        (
+            "StaticPlanBlockMemory",
+            xr.PassError,
+            "unknown pass 'StaticPlanBlockMemory'\nhint: here it is plan-memory, one arena over all blocks; ",
+        ),
+        ("Normalize", xr.PassError, "hint: nothing stands for it, nothing to do: types and names are checked when "),
         ("verify-stage{stages=vm}", xr.PassError, "hint: its options are stage: str"),
         ("fuse-ops{", ValueError, "cannot read the pipeline 'fuse-ops{': "),
         ("verify-stage{stage=vm}", xr.PassError, "pass 'verify-stage' failed\n"),
