@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
 from lowering.context import make_context
+from lowering.parsing import require_module
 from lowering.pass_context import PassContext
 from lowering.pipelines import expand, for_target
 from lowering.registry import available_passes, find_pass_factory, pass_factories
@@ -67,6 +69,7 @@ def run_passes(module: ModuleOp, passes: str | Iterable[str | ModulePass]) -> Mo
     `passes` is what `relax-opt -p` takes, `"legalize-ops,schedule-cpu{target=x86-64-v3}"`, or a list of such texts and
     of passes. `PassError` names the pass that fails, or an unknown one with those of similar names.
     """
+    require_module("run_passes", module)
     context = PassContext.current()
     steps = [each for each in parsed_passes(passes) if each.name not in context.disabled]
     if context.verify:
@@ -87,6 +90,8 @@ def run_passes(module: ModuleOp, passes: str | Iterable[str | ModulePass]) -> Mo
 
 def parsed_passes(passes: str | Iterable[str | ModulePass]) -> list[ModulePass]:
     """The passes that are named, those of pipelines one by one."""
+    if not isinstance(passes, str | Iterable):
+        raise TypeError(f"passes expected their names, such as 'legalize-ops,dce', got {type(passes).__name__}")
     found: list[ModulePass] = []
     for each in [passes] if isinstance(passes, str) else passes:
         if isinstance(each, ModulePass):
@@ -96,9 +101,14 @@ def parsed_passes(passes: str | Iterable[str | ModulePass]) -> list[ModulePass]:
     return found
 
 
+def without_blanks(text: str) -> str:
+    """A pipeline without the blanks around commas, which xDSL does not read; texts in quotes keep theirs."""
+    return re.sub(r'("[^"]*")|\s*,\s*', lambda match: match[1] or ",", text.strip())
+
+
 def _specs(text: str) -> Sequence[ArgSpec]:
     try:
-        return list(parse_pipeline(text))
+        return list(parse_pipeline(without_blanks(text)))
     except ArgSpecParseError as error:
         raise ValueError(f"cannot read the pipeline {text!r}: {error}") from error
 

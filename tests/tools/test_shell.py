@@ -236,6 +236,47 @@ def test_a_misspelt_option_is_named(tool: str, program: str, capsys: pytest.Capt
     assert hint.startswith("hint: did you mean --weights")
 
 
+SLIPS = {
+    "relax-opt P --dce": ("relax-opt: error: unrecognized arguments: --dce\nhint: passes are named by -p: -p dce\n"),
+    "relax-run P x.npy": (
+        "relax-run: error: unrecognized arguments: x.npy\n"
+        "hint: files with arguments are named by --input: --input x.npy\n"
+    ),
+    "relax-run P --mode interpret": (
+        "relax-run: error: @double takes arguments (x, y), and none are given\n"
+        "hint: --random makes up arguments, --input FILE.npy reads one, --value 3 is one\n"
+    ),
+    "relax-run P --random --output y.txt": ("relax-run: error: expected --output to end in .npz or .npy, got y.txt\n"),
+    "relax-run P --random --trace nowhere/t.json": (
+        "relax-run: error: cannot write nowhere/t.json: there is no folder nowhere\n"
+    ),
+}
+"""Command lines, P for a program, and what is said."""
+
+
+@pytest.mark.parametrize("line", SLIPS)
+def test_a_wrong_command_line_is_told_what_to_write(line: str, program: str, capsys: pytest.CaptureFixture[str]):
+    tool, *words = line.replace(" P", f" {program}").split()
+    try:
+        status = TOOLS[tool](words)
+    except SystemExit as error:
+        status = error.code
+    assert status
+    assert capsys.readouterr().err == SLIPS[line]
+
+
+def test_packed_functions_that_are_missing_are_named(capsys: pytest.CaptureFixture[str]):
+    assert run([str(Path(__file__).parents[2] / "examples/cross_level.mlir"), "--mode", "bytecode", "--random"]) == 1
+    error = capsys.readouterr().err
+    assert 'packed function "custom_tile" is not registered: use tvm_ffi.register_global_func("custom_tile")' in error
+    assert error.endswith("\nhint: --load FILE.py runs a file that does so\n")
+
+
+def test_blanks_stand_around_passes(program: str, capsys: pytest.CaptureFixture[str]):
+    assert optimize([program, "-p", "dce , fuse-ops"]) == 0
+    assert xr.run_passes(xr.parse(TEXT), " dce, fuse-ops").ops
+
+
 def test_help_can_be_searched(capsys: pytest.CaptureFixture[str]):
     """A line for each pass: ours first, with what it does."""
     with pytest.raises(SystemExit, match="0"):

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from typing_extensions import override
 from xdsl.passes import ModulePass, get_pass_option_infos
 
-from lowering.registry import dialect_factories, pass_factories
+from lowering.registry import available_passes, dialect_factories, pass_factories
 from tir_dialect.extensions import load_extensions
 from xdsl_relax.errors import unknown_pass
 
@@ -80,6 +80,11 @@ class ToolParser(argparse.ArgumentParser):
             wrong, known = [choice[1]], re.findall(r"[\w-]+", choice[2])
         elif not message.startswith("unrecognized arguments"):
             return "--help lists the options"
+        else:
+            if passes := [word[2:] for word in wrong if word[2:] in available_passes()]:
+                return f"passes are named by -p: -p {','.join(passes)}"
+            if "--input" in known and (arrays := re.findall(r"(?<!\S)\S+\.np[yz]\b", message)):
+                return f"files with arguments are named by --input: --input {arrays[0]}"
         close = dict.fromkeys(match for word in wrong for match in get_close_matches(word, list(known), n=2))
         return f"did you mean {' or '.join(close)}?" if close else "--help lists the options"
 

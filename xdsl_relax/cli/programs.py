@@ -266,6 +266,10 @@ def _compiled(executable: Executable, entry: str | None, how: str, started: floa
         machine = VirtualMachine(executable)
     except RuntimeError as error:  # built for another machine
         raise ToolError(str(error)) from error
+    except ValueError as error:
+        if "is not registered" not in str(error):
+            raise
+        raise ToolError(f"{error}\nhint: --load FILE.py runs a file that does so") from error
     info = executable.functions[executable.function_index[name]]
     is_watched = info.kind is FunctionKind.BYTECODE or OBSERVED_NOTE in executable.metadata.notes
     profile = partial(machine.profile, name) if is_watched else None

@@ -65,6 +65,7 @@ from xdsl_relax.file_kinds import (
     standard_input,
     suffixes,
 )
+from xdsl_relax.passes import without_blanks
 
 if TYPE_CHECKING:
     from lowering.compiler.validation import Validation
@@ -463,7 +464,7 @@ class RelaxOptMain(xDSLOptMain):
             raise ToolError(f"--view: {error}") from error
 
     def _parse_pipeline(self, text: str) -> PassPipeline:
-        passes = [each for spec in parse_pipeline(without_anchor(text)) for each in self._passes(spec)]
+        passes = [each for spec in parse_pipeline(without_blanks(without_anchor(text))) for each in self._passes(spec)]
         return PassPipeline(tuple(passes), self.monitor)
 
     def _passes(self, spec: ArgSpec) -> Sequence[ModulePass]:

@@ -111,6 +111,25 @@ def _run(argv: Sequence[str] | None) -> None:
     run_together(lambda: _run_program(args))
 
 
+def _arguments(inputs: _Inputs, program: Program) -> Sequence[NamedValue]:
+    """The arguments of a call, in order; `ToolError` if there are none, and the function takes some."""
+    given = inputs.all(program.entry, program.signature)
+    if not given and program.parameters:
+        names = ", ".join(program.parameters)
+        hint = "hint: --random makes up arguments, --input FILE.npy reads one, --value 3 is one"
+        raise ToolError(f"@{program.entry} takes arguments ({names}), and none are given\n{hint}")
+    return in_order(given, program.parameters, program.entry)
+
+
+def _check_results(args: argparse.Namespace) -> None:
+    """`ToolError` for files of results that could not be written after the run."""
+    if args.output is not None and not args.output.endswith((".npz", ".npy")):
+        raise ToolError(f"expected --output to end in .npz or .npy, got {args.output}")
+    for path in (args.output, args.profile_json, args.flame_graph, args.trace):
+        if path is not None and not (folder := Path(path).parent).is_dir():
+            raise ToolError(f"cannot write {path}: there is no folder {folder}")
+
+
 def _tune_on_ranks(args: argparse.Namespace) -> None:
     """Runs the program on rank 0, for which the other ranks search."""
     if not args.tune:
@@ -122,6 +141,7 @@ def _tune_on_ranks(args: argparse.Namespace) -> None:
 
 
 def _run_program(args: argparse.Namespace) -> None:
+    _check_results(args)
     load_python_files(args.load)
     inputs = _Inputs.of(args)
     options = replace(build_options(args, args.mode or "native"), trust=args.trust, instrument=_is_profiled(args))
@@ -145,7 +165,7 @@ def _run_program(args: argparse.Namespace) -> None:
 
         program = load_sharded(args.file, args.entry, options, args.mesh, args.timeout)
     args.entry = program.entry
-    arguments = in_order(inputs.all(args.entry, program.signature), program.parameters, args.entry)
+    arguments = _arguments(inputs, program)
     if _is_profiled(args) and program.profile is None:
         raise ToolError(
             "only bytecode, and native code that is built for it, can be profiled: give the module, in the mode native "

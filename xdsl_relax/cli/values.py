@@ -288,8 +288,8 @@ def write_results(results: Sequence[NamedValue], folder: Path) -> list[Path]:
 
 
 def write_output(results: Sequence[NamedValue], path: str) -> str:
-    """Writes the arrays by name to a file `x.npz`, or the only one to `x.npy`, and gives the path; `ToolError` if there
-    is another number of them.
+    """Writes the arrays by name to a file `x.npz`, or the only one to another one, `x.npy`, and gives the path;
+    `ToolError` if there is another number of them.
     """
     arrays = [(result.source, result.value) for result in results if is_array(result.value)]
     if path.endswith(".npz"):
@@ -298,8 +298,6 @@ def write_output(results: Sequence[NamedValue], path: str) -> str:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
         return path
-    if not path.endswith(".npy"):
-        raise ToolError(f"expected --output to end in .npz or .npy, got {path}")
     if len(arrays) != 1:
         raise ToolError(f"{path} holds one array, and there are {len(arrays)}: write them to a file .npz")
     np.save(path, arrays[0][1], allow_pickle=False)
