@@ -42,7 +42,7 @@ def explained(
 
     `names` are those of visible values, `op` is what was being read; `offset` lines of the file are before the text.
     """
-    span, message = error.span, error.msg.strip()
+    span, message = cast("Span[str]", error.span), error.msg.strip()
     used = _USED_EARLY.fullmatch(message)
     if "\n" not in text.strip() and text.strip().endswith(_SUFFIXES):
         return ParseError(span, "expected the text of a module, got a path: xdsl_relax.load reads the file")

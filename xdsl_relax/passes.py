@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import TextIO, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -90,7 +90,7 @@ def run_passes(module: ModuleOp, passes: str | Iterable[str | ModulePass]) -> Mo
 
 def parsed_passes(passes: str | Iterable[str | ModulePass]) -> list[ModulePass]:
     """The passes that are named, those of pipelines one by one."""
-    if not isinstance(passes, str | Iterable):
+    if not isinstance(cast("object", passes), str | Iterable):
         raise TypeError(f"passes expected their names, such as 'legalize-ops,dce', got {type(passes).__name__}")
     found: list[ModulePass] = []
     for each in [passes] if isinstance(passes, str) else passes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import tvm_ffi
@@ -81,7 +81,7 @@ class Session:
         `TypeError` for inputs that are missing or unknown, or are not given by name, `KeyError` for an output that
         there is not.
         """
-        if not isinstance(inputs, Mapping):
+        if not isinstance(cast("object", inputs), Mapping):
             raise TypeError(f"run expected inputs by name, such as {{'x': x}}, got {type(inputs).__name__}")
         found = self.model.by_name(inputs)
         for name in output_names or ():

@@ -19,6 +19,7 @@ from relax_dialect.builder.operator_functions import (
     has_no_result,
     has_one_result,
     parameters_of,
+    takes_axis,
 )
 from relax_dialect.loading import operator_classes
 
@@ -119,6 +120,9 @@ def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:
         star = "*" if source.kind is Source.VAR_POSITIONAL else ""
         default = "" if source.default is Source.empty else " = ..."
         yield f"{star}{source.name}: {_type(parameter)}{default}"
+    if takes_axis(parameters):
+        yield from () if separated else ("*",)
+        yield "axis: int | Sequence[int] | None = ..."
 
 
 def _type(parameter: Parameter) -> str:
@@ -126,7 +130,7 @@ def _type(parameter: Parameter) -> str:
     if parameter.kind is Kind.DTYPE:
         return declared.replace("Attribute", "DTypeLike")
     if parameter.kind is Kind.DATA:
-        return declared
+        return re.sub(r"Sequence\[(\w+)\]", r"\1 | Sequence[\1]", declared) if parameter.is_list else declared
     one = _TYPES[parameter.kind]
     several = parameter.several and parameter.source.kind is not Source.VAR_POSITIONAL
     return (f"Sequence[{one}]" if several else one) + (" | None" if declared.endswith("| None") else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
@@ -79,7 +79,7 @@ class BlockBuilder(ScopedEmitter):
         result, unless `ret` gives it; a function that is called before its end needs it. Parameters may have any names;
         `result_names` are those of the result, or of the fields of a tuple. `BuilderError` if the name is taken.
         """
-        if not isinstance(params, Mapping | None):
+        if not isinstance(cast("object", params), Mapping | None):
             raise TypeError(f'params expected types by name, such as {{"x": ("n", 4)}}, got {type(params).__name__}')
         types = {param: as_struct_info(info) for param, info in (params or {}).items()}
         return FunctionScope(

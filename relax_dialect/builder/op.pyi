@@ -62,7 +62,7 @@ def equal(x: Operand, y: Operand) -> Expr: ...
 def erf(x: Operand) -> Expr: ...
 def ewise_fma(x: Operand, y: Operand, z: Operand) -> Expr: ...
 def exp(x: Operand) -> Expr: ...
-def expand_dims(x: Operand, axes: Sequence[int]) -> Expr: ...
+def expand_dims(x: Operand, axes: int | Sequence[int], *, axis: int | Sequence[int] | None = ...) -> Expr: ...
 def eye(rows: DimLike, columns: DimLike, k: int = ..., *, dtype: DTypeLike) -> Expr: ...
 def eye_like(x: Operand, k: int = ..., dtype: DTypeLike | None = ...) -> Expr: ...
 def flatten(x: Operand) -> Expr: ...
@@ -93,12 +93,20 @@ def logical_or(x: Operand, y: Operand) -> Expr: ...
 def logical_xor(x: Operand, y: Operand) -> Expr: ...
 def map_indices(x: Operand, index_map: AffineMap, pad_value: float = ...) -> Expr: ...
 def matmul(x: Operand, y: Operand, out_dtype: DTypeLike | None = ...) -> Expr: ...
-def max(x: Operand, axes: Sequence[int] | None = ..., *, keepdims: bool = ...) -> Expr: ...
+def max(
+    x: Operand, axes: int | Sequence[int] | None = ..., *, keepdims: bool = ..., axis: int | Sequence[int] | None = ...
+) -> Expr: ...
 def maximum(x: Operand, y: Operand) -> Expr: ...
-def mean(x: Operand, axes: Sequence[int] | None = ..., *, keepdims: bool = ...) -> Expr: ...
-def median(x: Operand, axes: Sequence[int] | None = ..., *, keepdims: bool = ...) -> Expr: ...
+def mean(
+    x: Operand, axes: int | Sequence[int] | None = ..., *, keepdims: bool = ..., axis: int | Sequence[int] | None = ...
+) -> Expr: ...
+def median(
+    x: Operand, axes: int | Sequence[int] | None = ..., *, keepdims: bool = ..., axis: int | Sequence[int] | None = ...
+) -> Expr: ...
 def meshgrid(vectors: Sequence[Operand], indexing: str = ...) -> builtins.tuple[Expr, ...]: ...
-def min(x: Operand, axes: Sequence[int] | None = ..., *, keepdims: bool = ...) -> Expr: ...
+def min(
+    x: Operand, axes: int | Sequence[int] | None = ..., *, keepdims: bool = ..., axis: int | Sequence[int] | None = ...
+) -> Expr: ...
 def minimum(x: Operand, y: Operand) -> Expr: ...
 def mod(x: Operand, y: Operand) -> Expr: ...
 def multinomial_from_uniform(
@@ -115,11 +123,15 @@ def one_hot(
 def ones(shape: Value | Sequence[DimLike], dtype: DTypeLike) -> Expr: ...
 def ones_like(x: Operand, dtype: DTypeLike | None = ...) -> Expr: ...
 def outer(x: Operand, y: Operand) -> Expr: ...
-def permute_dims(x: Operand, axes: Sequence[int] | None = ...) -> Expr: ...
+def permute_dims(
+    x: Operand, axes: int | Sequence[int] | None = ..., *, axis: int | Sequence[int] | None = ...
+) -> Expr: ...
 def power(x: Operand, y: Operand) -> Expr: ...
 def prim(value: DimLike | DimAttr | IntegerAttr | FloatAttr) -> Expr: ...
 def print(format: str, values: Sequence[Value] = ...) -> None: ...
-def prod(x: Operand, axes: Sequence[int] | None = ..., *, keepdims: bool = ...) -> Expr: ...
+def prod(
+    x: Operand, axes: int | Sequence[int] | None = ..., *, keepdims: bool = ..., axis: int | Sequence[int] | None = ...
+) -> Expr: ...
 def quantize(x: Operand, scale: Operand, zero_point: Operand, dtype: DTypeLike, axis: int = ...) -> Expr: ...
 def reciprocal(x: Operand) -> Expr: ...
 def reinterpret(
@@ -133,7 +145,7 @@ def round(x: Operand) -> Expr: ...
 def rsqrt(x: Operand) -> Expr: ...
 def scatter_elements(x: Operand, indices: Operand, updates: Operand, axis: int = ..., reduction: str = ...) -> Expr: ...
 def scatter_nd(x: Operand, indices: Operand, updates: Operand, reduction: str = ...) -> Expr: ...
-def shape(values: Sequence[DimLike]) -> Expr: ...
+def shape(values: DimLike | Sequence[DimLike]) -> Expr: ...
 def shape_get(shape: Value | Sequence[DimLike], index: int) -> Expr: ...
 def shape_of(x: Operand) -> Expr: ...
 def shape_to_tensor(shape: Value | Sequence[DimLike]) -> Expr: ...
@@ -147,30 +159,35 @@ def slice_scatter(
 ) -> Expr: ...
 def sort(x: Operand, axis: int = ..., *, descending: bool = ...) -> Expr: ...
 def split(
-    x: Operand, *, sections: int | None = ..., indices: Sequence[DimLike] | None = ..., axis: int = ...
+    x: Operand, *, sections: int | None = ..., indices: DimLike | Sequence[DimLike] | None = ..., axis: int = ...
 ) -> builtins.tuple[Expr, ...]: ...
 def sqrt(x: Operand) -> Expr: ...
 def square(x: Operand) -> Expr: ...
-def squeeze(x: Operand, axes: Sequence[int] | None = ...) -> Expr: ...
+def squeeze(x: Operand, axes: int | Sequence[int] | None = ..., *, axis: int | Sequence[int] | None = ...) -> Expr: ...
 def stack(inputs: Sequence[Operand], axis: int = ...) -> Expr: ...
-def std(x: Operand, axes: Sequence[int] | None = ..., *, keepdims: bool = ...) -> Expr: ...
+def std(
+    x: Operand, axes: int | Sequence[int] | None = ..., *, keepdims: bool = ..., axis: int | Sequence[int] | None = ...
+) -> Expr: ...
 def strided_slice(
     x: Operand,
-    axes: Sequence[int],
-    begin: Sequence[DimLike],
-    end: Sequence[DimLike],
-    strides: Sequence[int] | None = ...,
+    axes: int | Sequence[int],
+    begin: DimLike | Sequence[DimLike],
+    end: DimLike | Sequence[DimLike],
+    strides: int | Sequence[int] | None = ...,
     *,
     assume_inbound: bool = ...,
+    axis: int | Sequence[int] | None = ...,
 ) -> Expr: ...
 def string(value: str | StringAttr) -> Expr: ...
 def subtract(x: Operand, y: Operand) -> Expr: ...
-def sum(x: Operand, axes: Sequence[int] | None = ..., *, keepdims: bool = ...) -> Expr: ...
+def sum(
+    x: Operand, axes: int | Sequence[int] | None = ..., *, keepdims: bool = ..., axis: int | Sequence[int] | None = ...
+) -> Expr: ...
 def take(x: Operand, indices: Operand, axis: int | None = ..., mode: str = ...) -> Expr: ...
 def tan(x: Operand) -> Expr: ...
 def tanh(x: Operand) -> Expr: ...
 def tensor_to_shape(x: Operand) -> Expr: ...
-def tile(x: Operand, repeats: Sequence[int]) -> Expr: ...
+def tile(x: Operand, repeats: int | Sequence[int]) -> Expr: ...
 def topk(
     x: Operand, k: DimLike, axis: int = ..., *, ret_type: str = ..., smallest: bool = ..., dtype: DTypeLike = ...
 ) -> builtins.tuple[Expr, ...]: ...
@@ -188,7 +205,9 @@ def unique(
     return_inverse: bool = ...,
     return_counts: bool = ...,
 ) -> builtins.tuple[Expr, ...]: ...
-def variance(x: Operand, axes: Sequence[int] | None = ..., *, keepdims: bool = ...) -> Expr: ...
+def variance(
+    x: Operand, axes: int | Sequence[int] | None = ..., *, keepdims: bool = ..., axis: int | Sequence[int] | None = ...
+) -> Expr: ...
 def where(condition: Operand, x: Operand, y: Operand) -> Expr: ...
 def zeros(shape: Value | Sequence[DimLike], dtype: DTypeLike) -> Expr: ...
 def zeros_like(x: Operand, dtype: DTypeLike | None = ...) -> Expr: ...
@@ -249,13 +268,15 @@ class ccl:
 
 class dist:
     @staticmethod
-    def annotate_sharding(x: Operand, mesh: Sequence[DimLike], placement: str, axes: str | None = ...) -> Expr: ...
+    def annotate_sharding(
+        x: Operand, mesh: DimLike | Sequence[DimLike], placement: str, axes: str | None = ...
+    ) -> Expr: ...
     @staticmethod
-    def global_view(x: Operand, mesh: Sequence[DimLike], placement: str, axes: str | None = ...) -> Expr: ...
+    def global_view(x: Operand, mesh: DimLike | Sequence[DimLike], placement: str, axes: str | None = ...) -> Expr: ...
     @staticmethod
-    def local_view(x: Operand, mesh: Sequence[DimLike], placement: str, axes: str | None = ...) -> Expr: ...
+    def local_view(x: Operand, mesh: DimLike | Sequence[DimLike], placement: str, axes: str | None = ...) -> Expr: ...
     @staticmethod
-    def redistribute(x: Operand, mesh: Sequence[DimLike], placement: str, axes: str | None = ...) -> Expr: ...
+    def redistribute(x: Operand, mesh: DimLike | Sequence[DimLike], placement: str, axes: str | None = ...) -> Expr: ...
     @staticmethod
     def redistribute_replica_to_shard(
         x: Operand,
@@ -271,11 +292,11 @@ class grad:
     def avg_pool2d_backward(
         x: Operand,
         gradient: Operand,
-        pool_size: Sequence[DimLike],
+        pool_size: DimLike | Sequence[DimLike],
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         ceil_mode: bool = ...,
         count_include_pad: bool = ...,
         layout: str | None = ...,
@@ -285,11 +306,11 @@ class grad:
     def max_pool2d_backward(
         x: Operand,
         gradient: Operand,
-        pool_size: Sequence[DimLike],
+        pool_size: DimLike | Sequence[DimLike],
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         ceil_mode: bool = ...,
         count_include_pad: bool = ...,
         layout: str | None = ...,
@@ -344,15 +365,15 @@ class image:
 class nn:
     @staticmethod
     def adaptive_avg_pool1d(
-        x: Operand, output_size: Sequence[DimLike], *, layout: str | None = ..., out_layout: str | None = ...
+        x: Operand, output_size: DimLike | Sequence[DimLike], *, layout: str | None = ..., out_layout: str | None = ...
     ) -> Expr: ...
     @staticmethod
     def adaptive_avg_pool2d(
-        x: Operand, output_size: Sequence[DimLike], *, layout: str | None = ..., out_layout: str | None = ...
+        x: Operand, output_size: DimLike | Sequence[DimLike], *, layout: str | None = ..., out_layout: str | None = ...
     ) -> Expr: ...
     @staticmethod
     def adaptive_avg_pool3d(
-        x: Operand, output_size: Sequence[DimLike], *, layout: str | None = ..., out_layout: str | None = ...
+        x: Operand, output_size: DimLike | Sequence[DimLike], *, layout: str | None = ..., out_layout: str | None = ...
     ) -> Expr: ...
     @staticmethod
     def attention(
@@ -387,11 +408,11 @@ class nn:
     @staticmethod
     def avg_pool1d(
         x: Operand,
-        pool_size: Sequence[DimLike],
+        pool_size: DimLike | Sequence[DimLike],
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         ceil_mode: bool = ...,
         count_include_pad: bool = ...,
         layout: str | None = ...,
@@ -400,11 +421,11 @@ class nn:
     @staticmethod
     def avg_pool2d(
         x: Operand,
-        pool_size: Sequence[DimLike],
+        pool_size: DimLike | Sequence[DimLike],
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         ceil_mode: bool = ...,
         count_include_pad: bool = ...,
         layout: str | None = ...,
@@ -413,11 +434,11 @@ class nn:
     @staticmethod
     def avg_pool3d(
         x: Operand,
-        pool_size: Sequence[DimLike],
+        pool_size: DimLike | Sequence[DimLike],
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         ceil_mode: bool = ...,
         count_include_pad: bool = ...,
         layout: str | None = ...,
@@ -442,20 +463,20 @@ class nn:
     def col2im(
         x: Operand,
         size: Value | Sequence[DimLike],
-        window: Sequence[int],
+        window: int | Sequence[int],
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
     ) -> Expr: ...
     @staticmethod
     def conv1d(
         x: Operand,
         w: Operand,
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         groups: int = ...,
         data_layout: str | None = ...,
         kernel_layout: str | None = ...,
@@ -467,10 +488,10 @@ class nn:
         x: Operand,
         w: Operand,
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        output_padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        output_padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         groups: int = ...,
         data_layout: str | None = ...,
         kernel_layout: str | None = ...,
@@ -482,9 +503,9 @@ class nn:
         x: Operand,
         w: Operand,
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         groups: int = ...,
         data_layout: str | None = ...,
         kernel_layout: str | None = ...,
@@ -496,10 +517,10 @@ class nn:
         x: Operand,
         w: Operand,
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        output_padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        output_padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         groups: int = ...,
         data_layout: str | None = ...,
         kernel_layout: str | None = ...,
@@ -511,9 +532,9 @@ class nn:
         x: Operand,
         w: Operand,
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         groups: int = ...,
         data_layout: str | None = ...,
         kernel_layout: str | None = ...,
@@ -525,10 +546,10 @@ class nn:
         x: Operand,
         w: Operand,
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        output_padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        output_padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         groups: int = ...,
         data_layout: str | None = ...,
         kernel_layout: str | None = ...,
@@ -542,9 +563,9 @@ class nn:
         offsets: Operand,
         mask: Operand,
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         groups: int = ...,
         offset_groups: int = ...,
     ) -> Expr: ...
@@ -561,8 +582,10 @@ class nn:
         beta: Operand,
         num_groups: int,
         channel_axis: int,
-        axes: Sequence[int],
+        axes: int | Sequence[int],
         epsilon: float = ...,
+        *,
+        axis: int | Sequence[int] | None = ...,
     ) -> Expr: ...
     @staticmethod
     def gru(
@@ -584,18 +607,26 @@ class nn:
     ) -> builtins.tuple[Expr, ...]: ...
     @staticmethod
     def instance_norm(
-        x: Operand, gamma: Operand, beta: Operand, channel_axis: int, axes: Sequence[int], epsilon: float = ...
+        x: Operand,
+        gamma: Operand,
+        beta: Operand,
+        channel_axis: int,
+        axes: int | Sequence[int],
+        epsilon: float = ...,
+        *,
+        axis: int | Sequence[int] | None = ...,
     ) -> Expr: ...
     @staticmethod
     def layer_norm(
         x: Operand,
         gamma: Operand,
         beta: Operand,
-        axes: Sequence[int],
+        axes: int | Sequence[int],
         epsilon: float = ...,
         *,
         center: bool = ...,
         scale: bool = ...,
+        axis: int | Sequence[int] | None = ...,
     ) -> Expr: ...
     @staticmethod
     def leakyrelu(x: Operand, alpha: float = ...) -> Expr: ...
@@ -622,11 +653,11 @@ class nn:
     @staticmethod
     def max_pool1d(
         x: Operand,
-        pool_size: Sequence[DimLike],
+        pool_size: DimLike | Sequence[DimLike],
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         ceil_mode: bool = ...,
         count_include_pad: bool = ...,
         layout: str | None = ...,
@@ -635,11 +666,11 @@ class nn:
     @staticmethod
     def max_pool2d(
         x: Operand,
-        pool_size: Sequence[DimLike],
+        pool_size: DimLike | Sequence[DimLike],
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         ceil_mode: bool = ...,
         count_include_pad: bool = ...,
         layout: str | None = ...,
@@ -648,18 +679,18 @@ class nn:
     @staticmethod
     def max_pool3d(
         x: Operand,
-        pool_size: Sequence[DimLike],
+        pool_size: DimLike | Sequence[DimLike],
         *,
-        strides: Sequence[int] | None = ...,
-        padding: Sequence[int] | None = ...,
-        dilation: Sequence[int] | None = ...,
+        strides: int | Sequence[int] | None = ...,
+        padding: int | Sequence[int] | None = ...,
+        dilation: int | Sequence[int] | None = ...,
         ceil_mode: bool = ...,
         count_include_pad: bool = ...,
         layout: str | None = ...,
         out_layout: str | None = ...,
     ) -> Expr: ...
     @staticmethod
-    def pad(x: Operand, pad_width: Sequence[int], mode: str = ..., pad_value: float = ...) -> Expr: ...
+    def pad(x: Operand, pad_width: int | Sequence[int], mode: str = ..., pad_value: float = ...) -> Expr: ...
     @staticmethod
     def pixel_shuffle(x: Operand, upscale_factor: int) -> Expr: ...
     @staticmethod
@@ -697,7 +728,14 @@ class nn:
     @staticmethod
     def relu(x: Operand) -> Expr: ...
     @staticmethod
-    def rms_norm(x: Operand, weight: Operand, axes: Sequence[int], epsilon: float = ...) -> Expr: ...
+    def rms_norm(
+        x: Operand,
+        weight: Operand,
+        axes: int | Sequence[int],
+        epsilon: float = ...,
+        *,
+        axis: int | Sequence[int] | None = ...,
+    ) -> Expr: ...
     @staticmethod
     def rnn(
         x: Operand,

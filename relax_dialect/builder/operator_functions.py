@@ -7,7 +7,7 @@ for prim values, sequences of dimensions for shapes.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -31,6 +31,7 @@ __all__ = [
     "has_one_result",
     "operator_classes",
     "parameters_of",
+    "takes_axis",
 ]
 
 
@@ -43,7 +44,6 @@ class Kind(Enum):
     SCALAR = "tensor or prim"
     VALUE = "any value"
     DTYPE = "dtype"
-    LIST = "a property that is a list"
     DATA = "a property, as the constructor takes it"
 
 
@@ -55,6 +55,8 @@ class Parameter:
     kind: Kind
     several: bool
     """Whether it is a sequence of values."""
+    is_list: bool = False
+    """Whether it is a property that is a list of numbers or dimensions, for which one may stand."""
 
 
 @cache
@@ -76,7 +78,7 @@ def _parameter(source: inspect.Parameter, definition: OpDef) -> Parameter:
     if source.annotation in ("Attribute", "Attribute | None"):
         return Parameter(source, Kind.DTYPE, False)
     is_list = source.annotation.removesuffix(" | None") in ("Sequence[int]", "Sequence[DimLike]")
-    return Parameter(source, Kind.LIST if is_list else Kind.DATA, False)
+    return Parameter(source, Kind.DATA, False, is_list)
 
 
 _KINDS: dict[frozenset[type[Attribute]], Kind] = {
@@ -98,6 +100,13 @@ def has_no_result(cls: type[IRDLOperation]) -> bool:
     return not cls.get_irdl_definition().results
 
 
+def takes_axis(parameters: Sequence[Parameter]) -> bool:
+    """Whether a list of axes may be called `axis`, as in NumPy."""
+    return any(each.source.name == "axes" and each.is_list for each in parameters) and not any(
+        each.source.name == "axis" for each in parameters
+    )
+
+
 def function_of(cls: type[IRDLOperation]) -> Callable[..., Any]:
     """The function that emits an op of the class; gives its result, or a tuple of its results."""
     parameters = parameters_of(cls)
@@ -105,10 +114,10 @@ def function_of(cls: type[IRDLOperation]) -> Callable[..., Any]:
     shown = inspect.Signature([each.source.replace(annotation=inspect.Parameter.empty) for each in parameters])
 
     shown_name = cls.name.replace("relax", "op", 1)
-    takes_axis = "axes" in signature.parameters and "axis" not in signature.parameters
+    may_take_axis = takes_axis(parameters)
 
     def emit(*args: Any, **kwargs: Any) -> Any:
-        if takes_axis and "axis" in kwargs and "axes" not in kwargs:  # as in NumPy, and in texts
+        if may_take_axis and "axis" in kwargs and "axes" not in kwargs:  # as in NumPy, and in texts
             kwargs["axes"] = kwargs.pop("axis")
         try:
             given = signature.bind(*args, **kwargs)
@@ -159,14 +168,14 @@ class _NotAList(Exception):
 
 
 def _convert(builder: Emitter, parameter: Parameter, argument: Any, dtype: Attribute | None) -> Any:
+    if parameter.is_list and argument is not None:
+        if isinstance(argument, str):
+            raise _NotAList(f"a number or a list of numbers, got {argument!r}")
+        return argument if hasattr(argument, "__iter__") else [argument]
     if parameter.kind is Kind.DATA or argument is None:
         return argument
     if parameter.kind is Kind.DTYPE:
         return as_dtype(argument)
-    if parameter.kind is Kind.LIST:
-        if isinstance(argument, str):
-            raise _NotAList(f"a number or a list of numbers, got {argument!r}")
-        return argument if isinstance(argument, Iterable) else [argument]
     if parameter.several:
         if isinstance(argument, Expr) and isinstance(argument.type, TensorType):
             raise _NotAList(f"a list of values, such as [x, y], got one of {argument.type}")

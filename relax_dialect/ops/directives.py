@@ -68,10 +68,10 @@ class Operands(Directive):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         op, read = state.op_type, State.of(state)
-        for punctuation, kind in (("(", "parentheses"), ("[", "brackets")):
-            if parser.parse_optional_punctuation(punctuation) is not None:
-                message = f"'{op.name}' op expected operands without {kind}: {op.name} %x, ..."
-                parser.raise_error(message, read.start, parser.pos)
+        around = "parentheses" if parser.parse_optional_punctuation("(") is not None else ""
+        if around or parser.parse_optional_punctuation("[") is not None:
+            message = f"expected operands without {around or 'brackets'}: {op.name} %x, ..."
+            parser.raise_error(f"'{op.name}' op {message}", read.start, parser.pos)
         operands = parse_defined_operands(parser)
         wrong = _wrong_operand(parser)
         if wrong is not None and wrong[0][0] == "%":
