@@ -29,6 +29,7 @@ from vm_dialect.program import Code, Resolver, Site, prepare
 from vm_dialect.results import register_tensor_class, with_names
 from vm_dialect.thread import Decision, Instrument, Thread
 from vm_dialect.thread_limits import ThreadLimit, checked_threads
+from vm_dialect.timing import Timings, evaluator
 
 register_error_types()
 register_tensor_class()
@@ -63,6 +64,11 @@ class BytecodeFunction(Callee):
         return with_names(result, self.result_names)
 
 
+def _require_cpu(device: object) -> None:
+    if device is not None and str(device).partition(":")[0] != "cpu":
+        raise ValueError(f"programs run on the CPU, got the device {device}")
+
+
 class VirtualMachine:
     """Runs an executable.
 
@@ -73,6 +79,7 @@ class VirtualMachine:
     def __init__(
         self,
         executable: Executable,
+        device: object = None,
         *,
         kernels: Mapping[str, Callable[..., Any]] | None = None,
         packed: Mapping[str, Callable[..., Any]] | None = None,
@@ -96,7 +103,10 @@ class VirtualMachine:
 
         Parallel loops of a call have `num_threads` threads at most, from 1 to 256, whatever `RELAX_NUM_THREADS` says;
         other machines, also in other threads, keep theirs. `ValueError` for another number.
+
+        `device` is there for programs that were written for TVM: the CPU, or nothing. `ValueError` for another one.
         """
+        _require_cpu(device)
         if not isinstance(cast("object", executable), Executable):
             hint = "Executable.load(path)" if isinstance(executable, str | PathLike) else "build(module)"
             raise TypeError(f"expected an executable, as {hint} gives, got {type(executable).__name__}")
@@ -240,6 +250,16 @@ class VirtualMachine:
             given, result = (arguments, None) if is_kernel else (arguments[:-1], arguments[-1])
             instrument.after(self._sites[site], given, result)
         return False
+
+    def time_evaluator(
+        self, name: str, device: object = None, *, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0.0
+    ) -> Callable[..., Timings]:
+        """A function that takes the arguments of a function, and tells how long its calls take, as TVM's does.
+
+        It calls it once, and then `repeat` times `number` times, or more often until that takes `min_repeat_ms`.
+        """
+        _require_cpu(device)
+        return evaluator(self[name], number, repeat, min_repeat_ms)
 
     def profile(self, name: str, *arguments: Any, peaks: Peaks | None = None) -> Profile:
         """Runs a function once and tells where the time went; native code has to be built for it, as for instruments.

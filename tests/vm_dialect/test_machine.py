@@ -50,6 +50,22 @@ def test_recursion_needs_no_python_stack(ib: ExecBuilder):
         machine["fact"](21)
 
 
+def test_calls_are_timed(ib: ExecBuilder):
+    """With the device that programs for TVM say."""
+    factorial(ib)
+    machine = VirtualMachine(ib.get(), tvm_ffi.device("cpu"))
+    timings = machine.time_evaluator("fact", "cpu", number=2, repeat=3, min_repeat_ms=0.01)(5)
+    assert len(timings.results) == 3
+    assert 0 < timings.min <= timings.median <= timings.max
+    assert timings.min <= timings.mean <= timings.max
+    assert timings.std >= 0
+    assert str(timings).startswith("min ")
+    with pytest.raises(ValueError, match="expected number and repeat of at least 1, got 0 and 1"):
+        machine.time_evaluator("fact", number=0)
+    with pytest.raises(ValueError, match="programs run on the CPU, got the device cuda:0"):
+        VirtualMachine(ib.get(), tvm_ffi.device("cuda", 0))
+
+
 def test_tail_calls_reuse_the_frame(ib: ExecBuilder):
     counting(ib)
     machine = VirtualMachine(ib.get(), max_depth=5)

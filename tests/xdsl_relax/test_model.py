@@ -168,6 +168,9 @@ def test_what_cannot_be_loaded_is_said(tmp_path: Path):
 
 
 def test_models_are_saved_and_loaded(model: xr.Model, tmp_path: Path):
+    for name in ("m.rvm", "m.so"):
+        with pytest.raises(FileNotFoundError, match=r"No such file or directory: '.*none"):
+            model.save(tmp_path / "none" / name)
     model.save(tmp_path / "m.rvm")
     again = xr.compile(tmp_path / "m.rvm")
     assert repr(again) == repr(model) == "<Model main(token_1: f32[n, 3], token_0: f32[n, 3]) -> f32[n, 3], native>"

@@ -23,6 +23,7 @@ import tempfile
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from errno import ENOENT
 from importlib import import_module
 from importlib.resources import files
 from os import PathLike
@@ -296,10 +297,12 @@ def export_library(
     On a processor without the instructions that the code may use, each call raises `RuntimeError` that names them.
 
     `ValueError` if the executable is not whole in native code of this kind of machine, or calls functions that a
-    library cannot have; `RuntimeError` if no linker is found or it fails.
+    library cannot have; `OSError` if there is no such folder; `RuntimeError` if no linker is found or it fails.
     """
     if weights not in get_args(Weights):
         raise ValueError(f"weights expected inside, beside or given, got {weights}")
+    if not (parent := Path(path).absolute().parent).is_dir():  # of which the linker would speak in its own words
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(parent))
     _check_native(executable)
     _check_functions(executable, host)
     command = linker()

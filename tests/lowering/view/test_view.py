@@ -292,6 +292,20 @@ def test_pictures_from_python(tmp_path: Path):
         picture.save(tmp_path / "m.png")
 
 
+def test_the_commands_of_the_page_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    root = Path(__file__).parents[3]
+    commands = re.findall(r"^relax-opt (.*)$", (root / "docs" / "howto" / "view.md").read_text(), re.MULTILINE)
+    (tmp_path / "examples").symlink_to(root / "examples")
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        assert main(command.split()) == 0
+        assert (tmp_path / command.split()[-1]).stat().st_size > 500
+    assert len(commands) == 4
+    assert capsys.readouterr().err == ""
+
+
 def test_the_program_of_the_page_runs(tmp_path: Path):
     text = (Path(__file__).parents[3] / "docs" / "howto" / "view.md").read_text()
     program = "".join(re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
