@@ -58,7 +58,8 @@ def explained(
     for pattern, hint in _HINTS:
         if re.fullmatch(pattern, message) is not None and (better := hint(text, span)) is not None:
             return ParseError(span, better)
-    if op is not None and (missing := _MISSING.fullmatch(message)) is not None:
+    missing = _MISSING.fullmatch(message)
+    if op is not None and missing is not None and not _in_type(text, span):
         words = [word for word in missing.groups() if word is not None]
         what = "a region in braces" if not words else _LITERALS.get(words[0], words[0])
         got = f"'{span.text}'" if span.text else "the end of the text"
@@ -66,6 +67,13 @@ def explained(
         written = "" if example is None else f"; it is written {example}"
         return ParseError(span, f"'{op.name}' op expected {what}, got {got}{written}")
     return error
+
+
+def _in_type(text: str, span: Span) -> bool:
+    """Whether a position is within the angle brackets of a type, of which the syntax of the op says nothing."""
+    before = text[text.rfind("\n", 0, span.start) + 1 : span.start]
+    inside = before[before.rfind("!") :] if "!" in before else ""
+    return inside.count("<") > inside.replace("->", "").count(">")
 
 
 _LITERALS = {"string": "a string in quotes", "integer": "an integer", "boolean": "true or false", "float": "a number"}

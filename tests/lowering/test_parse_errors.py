@@ -240,6 +240,7 @@ HEADS = {
         1,
         "expected ']' in a shape, got '/'; a quotient is floordiv(n, 2) or ceildiv(n, 2)",
     ),
+    "relax.func @f(%x: !relax.tensor<[4] f32>) {": (37, 3, "Expected ','"),
     "relax.func @f(%x: !relax.object) : !relax.object {": (
         34,
         1,
