@@ -65,7 +65,6 @@ from xdsl_relax.file_kinds import (
     standard_input,
     suffixes,
 )
-from xdsl_relax.passes import without_blanks
 
 if TYPE_CHECKING:
     from lowering.compiler.validation import Validation
@@ -464,6 +463,8 @@ class RelaxOptMain(xDSLOptMain):
             raise ToolError(f"--view: {error}") from error
 
     def _parse_pipeline(self, text: str) -> PassPipeline:
+        from xdsl_relax.passes import without_blanks
+
         passes = [each for spec in parse_pipeline(without_blanks(without_anchor(text))) for each in self._passes(spec)]
         return PassPipeline(tuple(passes), self.monitor)
 
