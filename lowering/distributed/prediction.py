@@ -1,4 +1,7 @@
-"""How long a call takes on so many workers: the alpha-beta model of messages, and operations of the slowest worker."""
+"""How long a call takes on so many workers: the alpha-beta model of messages, and operations of the slowest worker.
+
+Each worker has a processor of its own.
+"""
 
 from __future__ import annotations
 
