@@ -290,12 +290,10 @@ def row_planes(gemm: Gemm, decoding: Decoding) -> int | None:
     bytes take no time less.
     """
     target, lanes, k = gemm.kernel.target, gemm.tiles.lanes, gemm.k.constant_value
-    default = BLOCK_ACTIVATION_BITS if has_dot_products(target, i8) else FLOAT_BITS
-    if multiplies_words(target):
-        default = BLOCK_WORD_BITS
-    bits = target.schedule.activation_bits or default
+    bits = target.schedule.activation_bits
     if multiplies_words(target):
         bits = max(bits, BLOCK_WORD_BITS)
+    bits = bits or (BLOCK_ACTIVATION_BITS if has_dot_products(target, i8) else FLOAT_BITS)
     if bits == FLOAT_BITS or decoding.block_format.name not in LANE_FORMATS or lanes not in (4, 8, 16):
         return None
     if k is None or (gemm.n.constant_value or 0) < lanes:

@@ -24,6 +24,7 @@ from xdsl.ir import Operation, SSAValue
 from lowering.kernels.cpu.structure.stages import AffineAccess, Index, Stage, affine_access, only_stage
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -208,7 +209,7 @@ class Contraction:
 
     Axes are numbers of iterators; those of extent 1 are left out. `row` axes (M) move only `rows`; `column` axes (N)
     and `outer` axes move only `columns`; the output is contiguous along all `column` axes together; `batch` axes move
-    both.
+    both, or only `columns` if there are many.
     """
 
     stage: Stage
@@ -288,6 +289,8 @@ def from_panels(contraction: Contraction, width: int) -> Contraction:
     return replace(found, columns=replace(found.columns, panels=panels.width))
 
 
+MANY_COLUMNS = 64
+"""From so many columns on, those of further axes are multiplied by themselves: they fill register tiles."""
 _KINDS = (IteratorKind.SPATIAL, IteratorKind.REDUCE)
 
 
@@ -358,6 +361,10 @@ def _classify(stage: Stage, store: StoreOp, left: Factor, right: Factor) -> Cont
     free = [axis for axis in spatial if axis in right.axes and axis not in left.axes]
     column = () if last is None or last not in free else _contiguous(stage, target, free, last)
     outer = tuple(axis for axis in free if axis not in column)
+    columns = product_of(stage.extents[axis] for axis in column).constant_value
+    if outer and column and (columns is None or columns >= MANY_COLUMNS):
+        # Matrices that are multiplied with the same rows, one by one, such as those of experts.
+        batch, outer = tuple(sorted((*batch, *outer))), ()
     return Contraction(stage, store, left, right, batch, row, outer, column, reduced)
 
 

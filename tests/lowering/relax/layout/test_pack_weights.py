@@ -87,6 +87,15 @@ def test_any_machine_reads_the_panels_of_any_other(panels: str, machine: str) ->
         close(result, expected, "f32")
 
 
+def test_matrices_with_the_same_rows_are_packed_one_by_one() -> None:
+    """As those of experts: with enough columns each fills tiles, otherwise all of them share tiles as they lie."""
+    for n, is_packed in ((77, True), (63, False)):
+        func = kernel("mk,bkn->bmn", 9, n, "f32")
+        assert bool(panel_parameters(func, Target.parse("x86-64-v3"))) is is_packed
+    for m in (0, 1, 5, 20):
+        check_guarded("mk,bkn->bmn", m, 31, 77)
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 def test_panels_are_read_where_they_are(machine: str) -> None:
     func, target = kernel("mk,nk->mn", 9, 77, "f32"), Target.parse(machine)
