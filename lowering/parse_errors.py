@@ -115,6 +115,8 @@ def _instead_of_value(text: str, span: Span) -> str | None:
     in_graph = "relax." in text[text.rfind("\n", 0, span.start) + 1 : span.start]
     if in_graph and span.text == "[":
         return f"{got}; a shape is a value, too: %shape = relax.shape [4, n]"
+    if in_graph and span.text == "relax":
+        return f"{got}; an operand is a value, and the op that makes it stands in a line of its own: %y = relax.exp %x"
     if re.fullmatch(r"[A-Za-z_]\w*", span.text):
         return f"{got}; names of values begin with %: %{span.text}"
     if in_graph and re.match(r"-?\d", span.text):

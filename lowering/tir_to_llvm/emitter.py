@@ -104,7 +104,7 @@ class LoweringOptions:
     """Width of vector registers: limits the lanes of a vectorized loop, and is LLVM's preferred vector width."""
 
     contract: bool = True
-    """Whether products are added to sums of products without being rounded (`arithmetic/contraction.py`)."""
+    """Whether products are added to sums of products without being rounded."""
 
     extensions: frozenset[str] = frozenset()
     """The instruction set extensions that may be used, as in `Target.extensions`."""

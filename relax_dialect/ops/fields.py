@@ -247,7 +247,7 @@ def _parse_field(parser: Parser, op: type[IRDLOperation], name: str, field: Fiel
     try:
         return field.parse(parser)
     except ParseError as error:
-        if not field.what or error.span.start != start:
+        if not field.what or error.span.start != start or parser.pos > start:
             raise
         parser.raise_error(message, start, error.span.end)
 

@@ -262,7 +262,7 @@ def test_profile(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_traceback_on_request(program: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setenv("RELAX_DEBUG", "1")
-    assert main([program, "--mode", "interpret"]) == 1
+    assert main([program, "--mode", "interpret", "--random", "f32[2]", "f32[3]"]) == 1
     assert "Traceback" in capsys.readouterr().err
 
 

@@ -265,10 +265,17 @@ def test_a_wrong_command_line_is_told_what_to_write(line: str, program: str, cap
     assert capsys.readouterr().err == SLIPS[line]
 
 
-def test_packed_functions_that_are_missing_are_named(capsys: pytest.CaptureFixture[str]):
-    assert run([str(Path(__file__).parents[2] / "examples/cross_level.mlir"), "--mode", "bytecode", "--random"]) == 1
+def test_packed_functions_that_are_missing_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "missing.mlir"
+    path.write_text(
+        "relax.func @main(%x: !relax.tensor<[2], f32>) -> !relax.object impure {\n"
+        '  %0 = relax.call_packed "nobody.registers"(%x) : !relax.object\n  relax.return %0\n}\n'
+    )
+    assert run([str(path), "--mode", "bytecode", "--random"]) == 1
     error = capsys.readouterr().err
-    assert 'packed function "custom_tile" is not registered: use tvm_ffi.register_global_func("custom_tile")' in error
+    assert (
+        'function "nobody.registers" is not registered: use tvm_ffi.register_global_func("nobody.registers")' in error
+    )
     assert error.endswith("\nhint: --load FILE.py runs a file that does so\n")
 
 

@@ -144,11 +144,9 @@ def _before(operand: SSAValue, view: ViewOp, new: list[Operation]) -> SSAValue |
         is_single_element(operand) or before[len(before) - rank :] == after[len(after) - rank :]
     ):
         return operand
-    squeezed = _without(own, _added_units(before, after), len(after))
+    squeezed = () if is_single_element(operand) else _without(own, _added_units(before, after), len(after))
     if squeezed is None:
         return None
-    if is_single_element(operand):
-        squeezed = ()
     array = maker.array if isinstance(maker, ConstantOp) else None
     if array is not None:
         new.append(made := ConstantOp(tensor_attr(array.reshape([dim.constant_value or 0 for dim in squeezed]))))

@@ -298,20 +298,25 @@ def test_only_what_the_cache_has_written_for_the_key_is_used(tmp_path: Path, com
     assert len(compiled) == done + 1
 
 
+COLUMNS = 10
+"""So few that no machine packs the weight: it stays where it is in the file."""
+
+
 def of_file(path: Path, cache: CodeCache, made: list[str], options: str = "", factor: float | None = None) -> Any:
     """The executable of a file that holds a weight."""
     file = MappedFile.open(path)
 
     def module() -> ModuleOp:
         made.append(options)
-        return linear(np.frombuffer(file.memory, np.float32).reshape(16, 16), factor)
+        return linear(np.frombuffer(file.memory, np.float32).reshape(16, COLUMNS), factor)
 
     return build_file(file, module, options, cache=cache)
 
 
 def test_file_found_again_without_a_module(tmp_path: Path, compiled: list[ModuleOp]):
     path, cache, made = tmp_path / "weights", CodeCache(tmp_path / "cache"), list[str]()
-    weight, x = (RNG.standard_normal((size, 16), dtype=np.float32) for size in (16, 3))
+    weight = RNG.standard_normal((16, COLUMNS), dtype=np.float32)
+    x = RNG.standard_normal((3, 16), dtype=np.float32)
     weight.tofile(path)
     first = of_file(path, cache, made)
     again = of_file(path, cache, made)
@@ -332,7 +337,7 @@ def test_file_that_was_written_to(factor: float | None, tmp_path: Path):
     path, cache, made = tmp_path / "weights", CodeCache(tmp_path / "cache"), list[str]()
     x = RNG.standard_normal((3, 16), dtype=np.float32)
     for _ in range(2):
-        weight = RNG.standard_normal((16, 16), dtype=np.float32)
+        weight = RNG.standard_normal((16, COLUMNS), dtype=np.float32)
         weight.tofile(path)
         os.utime(path, ns=(0, 0))
         for _ in range(2):
@@ -343,7 +348,7 @@ def test_file_that_was_written_to(factor: float | None, tmp_path: Path):
 
 def test_file_whose_entries_are_damaged(tmp_path: Path, compiled: list[ModuleOp]):
     path, cache, made = tmp_path / "weights", CodeCache(tmp_path / "cache"), list[str]()
-    RNG.standard_normal((16, 16), dtype=np.float32).tofile(path)
+    RNG.standard_normal((16, COLUMNS), dtype=np.float32).tofile(path)
     first = of_file(path, cache, made)
     for entry in entries(tmp_path / "cache"):
         entry.write_bytes(entry.read_bytes()[:-1])
@@ -354,7 +359,7 @@ def test_file_whose_entries_are_damaged(tmp_path: Path, compiled: list[ModuleOp]
 def test_weight_that_is_not_in_the_file(tmp_path: Path, compiled: list[ModuleOp]):
     path, made = tmp_path / "weights", list[ModuleOp]()
     path.write_bytes(b"something")
-    weight, x = RNG.standard_normal((16, 16), dtype=np.float32), np.ones((2, 16), np.float32)
+    weight, x = RNG.standard_normal((16, COLUMNS), dtype=np.float32), np.ones((2, 16), np.float32)
     for _ in range(2):
         executable = build_file(
             MappedFile.open(path), lambda: made.append(linear(weight)) or made[-1], "", cache=CodeCache(tmp_path / "c")

@@ -89,9 +89,8 @@ def test_a_model_of_onnx_becomes_small(tmp_path: Path):
     assert (tmp_path / "model.rvm").stat().st_size < 0.27 * weights + 150_000
     found = np.from_dlpack(VirtualMachine(executable)["main"](IDS))
     assert _relative(found, _expected("q8_0")) < 1e-4
-    lowered = xr.run_passes(
-        module, 'optimize-graph,legalize-ops,fuse-ops,fuse-tir,schedule-cpu{target="x86-64-v3" explain=true}'
-    )
+    kernels = 'schedule-cpu{target="x86-64-v3 activation-bits=32" explain=true}'
+    lowered = xr.run_passes(module, f"optimize-graph,legalize-ops,fuse-ops,fuse-tir,{kernels}")
     explained = [
         str(op.attributes["explain"]) for op in lowered.ops if isinstance(op, PrimFuncOp) if "explain" in op.attributes
     ]
