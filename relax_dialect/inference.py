@@ -349,7 +349,7 @@ class InfersResultTypes(IRDLOperation, ABC):
         """Raises an error for a dictionary of attributes, read from `start`, that has a property: it has no effect."""
         for name in cls.get_irdl_definition().properties:
             if name in attributes:
-                message = f"'{cls.name}' op expected {name} in front of the dictionary of attributes"
+                message = f"'{cls.name}' op expected {name} before the dictionary of attributes"
                 parser.raise_error(message, start, start + 1)
 
     def types_follow(self) -> bool:

@@ -209,7 +209,7 @@ def emit_contraction(item: Gemm | DotGroupGemm) -> str:
     if isinstance(item, Gemm):
         return emit_gemm(item)
     item.emit()
-    where = " in tile registers" if item.groups.in_tiles else " of 16 bits" if item.groups.in_words else ""
+    where = " in tile registers" if item.groups.in_tiles else " of 16 bits" if item.groups.in_int16 else ""
     return f"dot-product groups{where} since {item.groups.parts} numbers make one of 32 bits"
 
 

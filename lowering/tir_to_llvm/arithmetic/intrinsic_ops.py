@@ -63,7 +63,7 @@ def _dot(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValu
         halves = ((_low(b, lhs), _low(b, rhs)), (_high(b, lhs), _high(b, rhs)))
         return reduce(lambda so_far, pair: f.fma(*pair, so_far), halves, total)
     if dot.lhs_dtype == i16:
-        return _sum_of_words(b, (lhs, rhs), total)
+        return _sum_of_int16(b, (lhs, rhs), total)
     signs = [dtype == i8 for dtype in (dot.lhs_dtype, dot.rhs_dtype)]
     name = _instruction(b, (_BYTES, _ARM_BYTES), lanes_of(total.type)) if signs[0] != signs[1] else None
     if name is not None:
@@ -100,7 +100,7 @@ def _pair_intrinsic(b: LLVMBuilder, lanes: int | None) -> str | None:
     return _PAIRS.get(lanes or 0) if has_pairs else None
 
 
-def _sum_of_words(b: LLVMBuilder, words: Sequence[SSAValue], total: SSAValue) -> SSAValue:
+def _sum_of_int16(b: LLVMBuilder, words: Sequence[SSAValue], total: SSAValue) -> SSAValue:
     """Pairs of 16 bits with signs."""
     name = _pair_intrinsic(b, lanes_of(total.type))
     if name is not None:

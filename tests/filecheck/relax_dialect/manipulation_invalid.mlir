@@ -151,7 +151,7 @@ relax.func @exp[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
 // -----
 
 // The dictionary is for attributes of others.
-// CHECK: 'relax.mean' op expected axes in front of the dictionary of attributes
+// CHECK: 'relax.mean' op expected axes before the dictionary of attributes
 relax.func @mean[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
   %0 = relax.mean %x {hint = 1 : i64, axes = array<i64: 1>}
   relax.return %x

@@ -19,7 +19,7 @@ from lowering.generation.cache import CachedSequence
 from lowering.generation.language_model import LanguageModel, _program_of, _Text
 from lowering.generation.sampling import Draft, PromptLookup, Sampling
 from lowering.generation.tokenizer import SPLITS, tokenizer_of, tokenizer_of_folder
-from lowering.kernels.cpu.gemm.quantized_rows import multiplies_words
+from lowering.kernels.cpu.gemm.quantized_rows import multiplies_int16
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
 from relax_dialect.frontend.huggingface.families import config_of
@@ -441,22 +441,22 @@ def test_activations_may_have_fewer_bits(
 
     Rows have at least 16 bits where pairs of 16 bits are multiplied.
     """
-    has_words = multiplies_words(Target.host())
+    has_int16 = multiplies_int16(Target.host())
     fewer = [LanguageModel.load(path, context=CONTEXT, activation_bits=8) for _ in ("compiled", "from the cache")]
     for size in (1, CONTEXT - 1):
         tokens = [5 + number for number in range(size)]
         exact = decoders.logits_of(read_file(path), np.array(tokens))[-1]
         error = np.abs(model.logits(tokens) - exact).max() / np.abs(exact).max()
         errors = [np.abs(each.logits(tokens) - exact).max() / np.abs(exact).max() for each in fewer]
-        assert error < (1e-3 if has_words else 1e-5)
+        assert error < (1e-3 if has_int16 else 1e-5)
         assert errors[0] == errors[1] < 5e-2
-        assert has_words or errors[0] > 1e-4
+        assert has_int16 or errors[0] > 1e-4
     command = [str(path), "--prompt", "abc", "--context", str(CONTEXT), "--temperature", "3", "--seed", "1"]
     main([*command, "--activation-bits", "8"])
     out = capsys.readouterr().out
     assert out.strip() == fewer[0].generate("abc", sampling=Sampling(3.0, seed=1)).text.strip()
     main(command)
-    assert has_words or capsys.readouterr().out != out
+    assert has_int16 or capsys.readouterr().out != out
     for each in (path, folder):
         for wrong in (12, True, 8.0):
             with pytest.raises(ValueError, match=f"expected activations of 8, 16, 24, 32 bits, got {wrong}"):

@@ -8,7 +8,7 @@ import pytest
 from lowering import build
 from lowering.generation.language_model import LanguageModel
 from lowering.generation.tokenizer import tokenizer_of
-from lowering.kernels.cpu.gemm.quantized_rows import multiplies_words
+from lowering.kernels.cpu.gemm.quantized_rows import multiplies_int16
 from relax_dialect.frontend.gguf import read_file
 from relax_dialect.frontend.gguf.models import model_of
 from relax_dialect.nn import DecoderProgram
@@ -26,7 +26,7 @@ def _check(path: Path, error: float, tokens: int) -> LanguageModel:
 
     The error is relative to the largest logit, and ten times as large where rows have 16 bits.
     """
-    error *= 10 if multiplies_words(Target.host()) else 1
+    error *= 10 if multiplies_int16(Target.host()) else 1
     model, file = LanguageModel.load(path, context=128), read_file(path)
     for prompt in PROMPTS:
         made = model.generate(prompt, max_tokens=tokens)

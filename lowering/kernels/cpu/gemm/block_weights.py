@@ -28,13 +28,13 @@ from lowering.kernels.cpu.gemm.cost_model import (
     BLOCK_ACTIVATION_BITS,
     BLOCK_DOT_MAX_M,
     BLOCK_DOT_ROWS,
+    BLOCK_INT16_BITS,
     BLOCK_PANEL_L2,
     BLOCK_PANEL_MIN_ROWS,
     BLOCK_PANEL_WIDE_ROWS,
     BLOCK_PREFETCH_BYTES,
     BLOCK_ROWS_L2_PART,
     BLOCK_VECTORS,
-    BLOCK_WORD_BITS,
     DOT_ROWS,
     DOT_STREAMS,
     TASK_MACS,
@@ -45,7 +45,7 @@ from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import view
 from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm
 from lowering.kernels.cpu.gemm.long_rows import RowVector
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
-from lowering.kernels.cpu.gemm.quantized_rows import Pattern, QuantizedRows, multiplies_words
+from lowering.kernels.cpu.gemm.quantized_rows import Pattern, QuantizedRows, multiplies_int16
 from lowering.kernels.cpu.structure.decoding import Decoding
 from lowering.kernels.cpu.structure.stages import Stage
 from lowering.kernels.cpu.traversal.accumulators import MOST, VectorTotals, in_blocks
@@ -286,13 +286,13 @@ FLOAT_BITS = 32
 def row_planes(gemm: Gemm, decoding: Decoding) -> int | None:
     """Into how many bytes the numbers of rows are split, if that suits; `None` if they stay `f32`.
 
-    Unless the target says how many, that is where it has dot products of bytes or of words. With the latter, fewer
-    bytes take no time less.
+    Unless the target says how many, that is where it has dot products of bytes, or sums of two products of 16 bits.
+    With the latter, fewer bytes are no faster.
     """
     target, lanes, k = gemm.kernel.target, gemm.tiles.lanes, gemm.k.constant_value
     bits = target.schedule.activation_bits
-    if multiplies_words(target):
-        bits = max(bits, BLOCK_WORD_BITS)
+    if multiplies_int16(target):
+        bits = max(bits, BLOCK_INT16_BITS)
     bits = bits or (BLOCK_ACTIVATION_BITS if has_dot_products(target, i8) else FLOAT_BITS)
     if bits == FLOAT_BITS or decoding.block_format.name not in LANE_FORMATS or lanes not in (4, 8, 16):
         return None

@@ -300,8 +300,8 @@ BLOCK_DOT_ROWS = 4
 BLOCK_ACTIVATION_BITS = 24
 """Bits to which rows that are multiplied with block-quantised weights are rounded, where there are dot products of
 bytes."""
-BLOCK_WORD_BITS = 16
-"""The same where there are dot products of words only."""
+BLOCK_INT16_BITS = 16
+"""The same where there are sums of two products of 16 bits only."""
 ATTENTION_BITS = 24
 """Bits of numbers in attention over pages, where there are tile registers."""
 BLOCK_ROWS_L2_PART = 4

@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.shuffles import shuffle
 from lowering.kernels.cpu.gemm.block_words import LANE_FORMATS
-from lowering.kernels.cpu.gemm.dot_groups.contraction import has_dot_products, has_word_products
+from lowering.kernels.cpu.gemm.dot_groups.contraction import has_dot_products, has_int16_products
 from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import dot, splat, view
 from lowering.kernels.cpu.gemm.problem import Gemm
 from tir_dialect.block_formats import BlockFormat
@@ -33,15 +33,15 @@ LEAST_MAGNITUDE = 1e-30
 """The greatest magnitude of a block whose numbers count as zeros: their step may have no inverse."""
 
 
-WORD_PLANES = 2
+INT16_PLANES = 2
 """Planes of pairs of 16 bits."""
 EVEN_BYTES = 0x00FF00FF
 """The first and the third byte of a word."""
 
 
-def multiplies_words(target: Target) -> bool:
+def multiplies_int16(target: Target) -> bool:
     """Whether a machine adds up two products of 16 bits at once, but not four of bytes."""
-    return has_word_products(target) and not has_dot_products(target, i8)
+    return has_int16_products(target) and not has_dot_products(target, i8)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class QuantizedRows:
         lane_format = LANE_FORMATS[block_format.name]
         self._groups, self._offset = lane_format.groups, lane_format.offset
         self._words = block_format.elements // 4
-        self._in_words = planes == WORD_PLANES and multiplies_words(gemm.kernel.target)
+        self._in_int16 = planes == INT16_PLANES and multiplies_int16(gemm.kernel.target)
         vectors, lanes, code = pattern.vectors, self._lanes, self.code
         self._size = vectors * self._words * planes * lanes
         self._packed = code.alloc([rows * self._size], i32, "row_words")
@@ -111,7 +111,7 @@ class QuantizedRows:
 
     def dot(self, weights: SSAValue, word: SSAValue, plane: int, total: SSAValue) -> SSAValue:
         """An accumulator of a plane, with the products of four bytes of weights and a word of the plane added."""
-        if not self._in_words:
+        if not self._in_int16:
             return dot(self.code, (ui8, i8), weights, word, total)
         if plane:
             weights = self._value(arith.ShRUIOp(weights, splat(self.code, 8, i32, self._lanes)))
@@ -120,7 +120,7 @@ class QuantizedRows:
 
     def combined(self, planes: list[SSAValue]) -> SSAValue:
         """Accumulators of all planes, as one vector of `f32`."""
-        if not self._in_words:
+        if not self._in_int16:
             return combined(self.code, planes, self._lanes)
         even, odd = planes
         return self._converted("sitofp", self._value(arith.AddiOp(even, odd)), f32)
@@ -196,12 +196,12 @@ class QuantizedRows:
     def _split(self, integers: SSAValue, at: SSAValue) -> None:
         """Stores the bytes of integers, or pairs of these, each plane to its memory."""
         code, lanes = self.code, self._lanes
-        if self._in_words:
-            pairs = view(code, self._integers, [WORD_PLANES * self._k // 2], i16)
+        if self._in_int16:
+            pairs = view(code, self._integers, [INT16_PLANES * self._k // 2], i16)
             halves = self._converted("trunci", integers, i16)
-            for plane in range(WORD_PLANES):
-                some = shuffle(code, (halves, halves), range(plane, lanes, WORD_PLANES))
-                code.store(some, pairs, [code.divide(code.add(at, plane * self._k), WORD_PLANES)])
+            for plane in range(INT16_PLANES):
+                some = shuffle(code, (halves, halves), range(plane, lanes, INT16_PLANES))
+                code.store(some, pairs, [code.divide(code.add(at, plane * self._k), INT16_PLANES)])
             return
         for plane in range(self.planes):
             code.store(self._converted("trunci", integers, i8), self._integers, [code.add(at, plane * self._k)])

@@ -11,7 +11,7 @@ import pytest
 from gguf import GGMLQuantizationType as Kind
 
 from lowering import build
-from lowering.kernels.cpu.gemm.quantized_rows import multiplies_words
+from lowering.kernels.cpu.gemm.quantized_rows import multiplies_int16
 from lowering.verify.module import verify_module
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.gguf.architectures import config_of
@@ -28,7 +28,7 @@ IDS = np.array([5, 40, 3, 77, 5, 5, 61, 90, 12, 33, 8], np.int64)
 CAPACITY = 16
 
 
-ERROR = 2e-4 if multiplies_words(Target.host()) else 2e-5
+ERROR = 2e-4 if multiplies_int16(Target.host()) else 2e-5
 """Of the largest logit: more where rows have 16 bits unless they are told otherwise."""
 
 

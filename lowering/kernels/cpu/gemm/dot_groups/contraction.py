@@ -114,7 +114,7 @@ class DotGroupContraction:
     """The panels in which the columns lie already."""
     in_tiles: bool = False
     """Whether dot products are made in tile registers, which take factors of any signs."""
-    in_words: bool = False
+    in_int16: bool = False
     """Whether bytes are extended to 16 bits."""
 
     @property
@@ -125,7 +125,7 @@ class DotGroupContraction:
     @property
     def storage(self) -> AnyFloat | IntegerType:
         """The type of a number in a vector, which has no sign."""
-        return bf16 if self.is_float else i16 if self.in_words else i8
+        return bf16 if self.is_float else i16 if self.in_int16 else i8
 
     @property
     def total(self) -> AnyFloat | IntegerType:
@@ -140,12 +140,12 @@ class DotGroupContraction:
     @property
     def is_flipped(self) -> bool:
         """Whether the sign bit of the rows is flipped."""
-        return self.dtypes[0] == self.dtypes[1] and not (self.is_float or self.in_tiles or self.in_words)
+        return self.dtypes[0] == self.dtypes[1] and not (self.is_float or self.in_tiles or self.in_int16)
 
     @property
     def factors(self) -> tuple[Attribute, Attribute]:
         """The dtypes that are multiplied."""
-        if self.in_words:
+        if self.in_int16:
             return i16, i16
         left, right = self.dtypes
         return (ui8 if left == i8 else i8, right) if self.is_flipped else self.dtypes
@@ -173,15 +173,15 @@ def find_dot_group_contraction(contraction: Contraction, target: Target) -> DotG
     ):
         return None
     (rows, left), (columns, right) = narrow_rows, narrow_columns
-    in_words = left != bf16 and not has_dot_products(target, left)
-    if PARTS[left] != PARTS[right] or not (has_word_products(target) if in_words else has_dot_products(target, left)):
+    in_int16 = left != bf16 and not has_dot_products(target, left)
+    if PARTS[left] != PARTS[right] or not (has_int16_products(target) if in_int16 else has_dot_products(target, left)):
         return None
     inner = [axis for axis in contraction.reduced if rows.stride(axis) == 1]
     reduced = (*(axis for axis in contraction.reduced if axis not in inner), *inner)
-    panels = find_dot_group_panels(contraction, reduced, target.lanes(32), PARTS[i16 if in_words else right])
+    panels = find_dot_group_panels(contraction, reduced, target.lanes(32), PARTS[i16 if in_int16 else right])
     m = product_of(contraction.stage.extents[axis] for axis in contraction.row).constant_value
     in_tiles = has_tile_registers(target, bf16 if left == bf16 else i8) and (m is None or m > DOT_GROUP_SMALL_M)
-    groups = DotGroupContraction(contraction, rows, columns, (left, right), reduced, panels, in_tiles, in_words)
+    groups = DotGroupContraction(contraction, rows, columns, (left, right), reduced, panels, in_tiles, in_int16)
     return groups if _can_be_packed(groups) else None
 
 
@@ -191,7 +191,7 @@ def has_dot_products(target: Target, dtype: Attribute) -> bool:
     return bool(target.extensions.intersection(needed))
 
 
-def has_word_products(target: Target) -> bool:
+def has_int16_products(target: Target) -> bool:
     """Whether a machine adds up two products of 16 bits at once, in vectors of the width that it uses."""
     is_whole = target.lanes(32) == 8 or (target.lanes(32) == 16 and "avx512dq" in target.extensions)
     return target.arch.startswith("x86") and is_whole

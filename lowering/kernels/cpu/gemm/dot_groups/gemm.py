@@ -33,7 +33,7 @@ from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction
 from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import (
     GROUP_BYTES,
     DotGroupTile,
-    as_words,
+    as_int16,
     constant_number,
     lanes_of_line,
     view,
@@ -114,7 +114,7 @@ class DotGroupRows:
         with code.loop(whole, "v") as v:
             copy(code.mul(v, lanes), lanes)
         done = code.mul(whole, lanes)
-        if not self.groups.in_words:
+        if not self.groups.in_int16:
             with code.when(code.compare("slt", done, length)):
                 copy(done, lanes, code.sub(length, done))
             return
@@ -131,8 +131,8 @@ class DotGroupRows:
         body = Explicit(self.gemm.kernel, self.groups.contraction.stage, at, Lanes(self.run[-1], lanes, on))
         body.run(rows.ops)
         values = body.widened(body.value(rows.value))
-        if self.groups.in_words:
-            return as_words(self.code, values, self.groups.dtypes[0], lanes)
+        if self.groups.in_int16:
+            return as_int16(self.code, values, self.groups.dtypes[0], lanes)
         return with_flipped_sign(self.code, values, lanes) if self.groups.is_flipped else values
 
 
@@ -146,7 +146,7 @@ class DotGroupColumns:
             memory = gemm.kernel.flat[groups.panels.load.buffer]
             count = ceildiv(gemm.n, constant(self.tiles.nr))
             shape = [count, self.depth, self.tiles.nr]
-            if groups.in_words:
+            if groups.in_int16:
                 self.buffer = view(self.code, memory, [*shape[:2], self.tiles.nr * groups.parts], i8)
             else:
                 self.buffer = view(self.code, memory, shape, i32)
@@ -179,11 +179,11 @@ class DotGroupColumns:
     def vector(self, panel: SSAValue, r: SSAValue, number: int) -> SSAValue:
         """A vector of groups of a panel in memory, by step and number."""
         code, lanes = self.code, self.tiles.lanes
-        if not self.groups.in_words or self.groups.panels is None:
+        if not self.groups.in_int16 or self.groups.panels is None:
             return code.load(*self.memory(panel, number * lanes, r), lanes)
         count = lanes * self.groups.parts
         values = code.load(self.buffer, [panel, r, code.index(number * count)], count)
-        words = as_words(code, values, self.groups.dtypes[1], count)
+        words = as_int16(code, values, self.groups.dtypes[1], count)
         return code.value(vector.BitcastOp(words, VectorType(i32, [lanes])))
 
     def memory(self, panel: SSAValue, column: int, r: SSAValue) -> tuple[SSAValue, Sequence[SSAValue]]:
@@ -205,7 +205,7 @@ class DotGroupColumns:
         body = Explicit(self.gemm.kernel, self.groups.contraction.stage, at, Lanes(axis, lanes, on))
         body.run(columns.ops)
         values = body.widened(body.value(columns.value))
-        return as_words(self.code, values, self.groups.dtypes[1], lanes) if self.groups.in_words else values
+        return as_int16(self.code, values, self.groups.dtypes[1], lanes) if self.groups.in_int16 else values
 
     # Columns beside each other.
 

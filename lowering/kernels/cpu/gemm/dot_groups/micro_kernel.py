@@ -71,7 +71,7 @@ def with_flipped_sign(code: Code, values: SSAValue, lanes: int) -> SSAValue:
     return code.value(arith.XOrIOp(values, splat(code, SIGN_BIT, i8, lanes)))
 
 
-def as_words(code: Code, values: SSAValue, dtype: Attribute, lanes: int) -> SSAValue:
+def as_int16(code: Code, values: SSAValue, dtype: Attribute, lanes: int) -> SSAValue:
     """A vector of bytes of a dtype, extended to 16 bits."""
     return code.value(ConvertOp("extsi" if dtype == i8 else "extui", values, VectorType(i16, [lanes])))
 
