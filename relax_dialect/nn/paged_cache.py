@@ -30,7 +30,7 @@ class OneSequence:
 
 @dataclass(frozen=True)
 class Batch:
-    """One new token of each of some sequences."""
+    """One new token of each of some sequences. What their pages hold after it must be finite: it is multiplied by 0."""
 
     table: Expr
     """The numbers of their pages, `(batch, pages)` of `i64`; after the last page any page may follow."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
 from lowering import build
+from lowering.generation.cache import PagedKVCache
+from lowering.generation.scheduler import Decoding
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.nn import (
@@ -157,7 +159,35 @@ def test_compiled_steps_give_the_same(family: str):
         _near(np.from_dlpack(machine["step"](IDS[at], *caches.arguments_of_batch(at))), expected[at])
 
 
-ERRORS = {"f16": 5e-3, "i8": 5e-2}
+@pytest.mark.parametrize("mode", ["interpret", "bytecode", "native"])
+@pytest.mark.parametrize("cache_format", ["f32", pytest.param("i8", marks=pytest.mark.slow)])
+def test_tokens_that_were_taken_back_leave_nothing(mode: str, cache_format: CacheFormat):
+    """Infinite values of theirs, in pages that two sequences share, count in no later step."""
+    model = _model("gemma 2")
+    expected = decoders.logits(model.config, decoders.weights_of(model), IDS)
+    program = DecoderProgram(model, cache_format, ("every", "step"))
+    module = program.module()
+    cache = PagedKVCache(model.config, cache_format, 64, CAPACITY, 3)
+    function = VirtualMachine(build(module, mode=mode)).__getitem__ if mode != "interpret" else None
+
+    def called(name: str) -> Callable[..., Any]:
+        if function is not None:
+            return function(name)
+        return lambda *args: run(module, name, [each if isinstance(each, int) else np.asarray(each) for each in args])
+
+    decoding = Decoding(called, cache)
+    one = cache.add_sequence()
+    decoding.read_every(one, IDS.tolist())
+    for array in map(np.from_dlpack, cache.arrays):
+        if array.dtype != np.int8:
+            array[one.pages[0].numbers[0], :, 6:] = np.inf
+    cache.popn(one, 5)
+    other = cache.fork_sequence(one, 4)
+    found = decoding.step([one, other], IDS[[6, 4]].tolist(), None)
+    _near(found if isinstance(found, np.ndarray) else np.from_dlpack(found), expected[[6, 4]], ERRORS[cache_format])
+
+
+ERRORS = {"f32": 2e-5, "f16": 5e-3, "i8": 5e-2}
 
 
 @pytest.mark.parametrize("cache_format", ["i8", pytest.param("f16", marks=pytest.mark.slow)])
