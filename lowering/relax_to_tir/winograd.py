@@ -7,22 +7,30 @@ products. F(2 x 2) takes 16 multiplications for what takes 36, F(4 x 4) 36 for 1
 
 The transforms interpolate at 0, infinity, 1 and -1 in F(2 x 2), and at 0, infinity and plus and minus the square
 roots of 1/2 and 2 in F(4 x 4): with these, unlike with whole numbers, coefficients are between 1/2 and 5/2.
+
+A patch of a convolution with dilation has every `dilation`-th row and column: tiles of `dilation` neighbouring rows are
+interleaved.
+
+F(2 x 2) of bytes is exact in integers: patches have 16 bits after their transform, and so have weights times 4; sums
+have 32 bits, and are 4 times those of the convolution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod, sqrt
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from xdsl.context import Context
-from xdsl.dialects.builtin import Float32Type, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import Float32Type, ModuleOp, StringAttr, SymbolRefAttr, i8, i32
+from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.kernels.cpu.gemm.quantized_rows import multiplies_int16
 from lowering.registry import Pass, pass_target
 from lowering.relax.fusion.kernel_facts import ANNOTATION
 from lowering.relax_to_tir.kernel import KernelDims
@@ -30,6 +38,7 @@ from lowering.relax_to_tir.windows import within
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.convolution import Conv2dOp
+from relax_dialect.ops.rearranging import PadOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import symbol_name
 from relax_dialect.struct_info.symbols import fresh_name
@@ -37,8 +46,10 @@ from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.analysis.patterns import OpPattern
 from tir_dialect.dims import Dim, ceildiv, constant
-from tir_dialect.lazy_arrays import Elements, computed
+from tir_dialect.dtypes import dtype_name
+from tir_dialect.lazy_arrays import computed
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.vectors import ui8
 from tir_dialect.target import Target
 from tir_dialect.weights import TensorAttr, WeightAttr, tensor_attr
 from vm_dialect.tensors import aligned_bytes
@@ -119,13 +130,22 @@ def _on_both_sides(
 
 @dataclass(frozen=True)
 class WinogradShapes:
-    """What the kernel of a convolution depends on: data in blocks, weights, result, and the zeros around the data."""
+    """What the kernel of a convolution depends on: data, weights, result, and what is around the data.
+
+    Data and result are `[n, c, h, w, block]` of `f32`, or `[n, h, w, c]` of bytes and `i32`.
+    """
 
     data: tuple[Dim, ...]
     weights: tuple[Dim, ...]
+    """`[points ** 2, channels, filters]`, or for bytes `[points ** 2, panels, channels / 2, panel, 2]`."""
     result: tuple[Dim, ...]
     padding: tuple[int, ...]
+    """Elements before and after rows and columns: top, left, bottom, right."""
     tile: int
+    dilation: int = 1
+    dtype: str = "f32"
+    filler: int = 0
+    """The value around the data."""
 
     @property
     def points(self) -> int:
@@ -133,88 +153,136 @@ class WinogradShapes:
         return self.tile + WINDOW - 1
 
     @property
+    def is_bytes(self) -> bool:
+        """Whether data are bytes with channels last."""
+        return self.dtype != "f32"
+
+    @property
+    def spatial(self) -> slice:
+        """The dimensions of rows and columns."""
+        return slice(1, 3) if self.is_bytes else slice(2, 4)
+
+    @property
+    def channels(self) -> Dim:
+        """The channels of the data."""
+        return self.weights[2] * 2 if self.is_bytes else self.weights[1]
+
+    @property
     def tiles(self) -> tuple[Dim, Dim]:
         """How many tiles cover the result; the last ones reach beyond it."""
-        rows, columns = (ceildiv(extent, constant(self.tile)) for extent in self.result[2:4])
+        step = constant(self.tile * self.dilation)
+        rows, columns = (ceildiv(extent, step) * self.dilation for extent in self.result[self.spatial])
         return rows, columns
+
+    def axes(self, shape: Sequence[Dim]) -> list[tuple[Literal["spatial"], Dim, str]]:
+        """The axes of a transform, for data or results of a shape: those of the tiles and of channels."""
+        rows, columns = self.tiles
+        grid = (rows, "i"), (columns, "j")
+        if self.is_bytes:
+            return _spatial((shape[0], "n"), *grid, (shape[3], "c"))
+        return _spatial((shape[0], "n"), (shape[1], "c"), *grid, (shape[4], "lane"))
+
+    def at(self, axes: Sequence[te.Expr], row: int, column: int) -> tuple[te.Expr, ...]:
+        """The index of a value of the tile that the axes name, in data with what is around them, or in the results."""
+        where = list(axes)
+        for axis, number in zip(range(*self.spatial.indices(len(axes))), (row, column), strict=True):
+            quotient, remainder = axes[axis] // self.dilation, axes[axis] % self.dilation
+            first = quotient * (self.tile * self.dilation) + remainder if self.dilation > 1 else axes[axis] * self.tile
+            where[axis] = first + number * self.dilation
+        return tuple(where)
+
+    def point(self, axes: Sequence[te.Expr], number: int, block: Dim) -> tuple[te.Expr | int, ...]:
+        """The index `[point, n, i, j, channel]` of one of the points of that tile."""
+        if self.is_bytes:
+            return (number, *axes)
+        n, c, i, j, lane = axes
+        return number, n, i, j, c * (block.constant_value or 1) + lane
 
 
 def winograd_function(shapes: WinogradShapes, name: str) -> PrimFuncOp:
-    """The PrimFunc, of data `[n, c, h, w, block]` and weights `[points ** 2, channels, filters]`."""
-    x = te.placeholder(shapes.data, "f32", "X")
-    w = te.placeholder(shapes.weights, "f32", "W")
-    products = _products(shapes, _transformed(shapes, _patches(shapes, x)), w)
-    whole = _tiles(shapes, products)
-    result = te.compute(shapes.result, lambda *i: whole[i], name="result")
+    """The PrimFunc, of data and transformed weights."""
+    x = te.placeholder(shapes.data, shapes.dtype, "X")
+    w = te.placeholder(shapes.weights, "i16" if shapes.is_bytes else "f32", "W")
+    whole = _tiles(shapes, _products(shapes, _transformed(shapes, _patches(shapes, x)), w))
+    # Transformed weights of bytes are 4 times as large, so that they are integers.
+    result = te.compute(shapes.result, lambda *i: whole[i] >> 2 if shapes.is_bytes else whole[i], name="result")
     return te.create_prim_func([x, w, result], name=name)
 
 
 def _patches(shapes: WinogradShapes, x: te.Tensor) -> te.Tensor:
-    """The data with zeros around it, as far as patches reach."""
-    batch, blocks, *lengths, block = shapes.data
-    top, left = shapes.padding[:2]
-    extents = [count * shapes.tile + WINDOW - 1 for count in shapes.tiles]
+    """The data with what is around them, as far as patches reach."""
+    spatial = shapes.spatial
+    lengths, padding = shapes.data[spatial], shapes.padding[:2]
+    around = shapes.dilation * (WINDOW - 1)
+    extents = list(shapes.data)
+    extents[spatial] = [count * shapes.tile + around for count in shapes.tiles]
 
-    def element(n: te.Expr, c: te.Expr, i: te.Expr, j: te.Expr, lane: te.Expr) -> te.Expr:
-        row, column = i - top, j - left
-        inside = within([row, column], lengths)
-        return te.if_then_else(inside, x[n, c, row, column, lane], te.const(0, "f32"))
+    def element(*index: te.Expr) -> te.Expr:
+        inner = [each - before for each, before in zip(index[spatial], padding, strict=True)]
+        where = list(index)
+        where[spatial] = inner
+        return te.if_then_else(within(inner, lengths), x[tuple(where)], te.const(shapes.filler, shapes.dtype))
 
-    return te.compute([batch, blocks, *extents, block], element, name="padded")
+    return te.compute(extents, element, name="padded")
 
 
 def _transformed(shapes: WinogradShapes, padded: te.Tensor) -> te.Tensor:
     """`B' d B` of each patch."""
-    (batch, blocks, _, _, block), (rows, columns), tile = shapes.data, shapes.tiles, shapes.tile
-    size = block.constant_value or 1
     side = range(shapes.points)
+    dtype = "i16" if shapes.is_bytes else "f32"
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        axes = _spatial((batch, "n"), (blocks, "c"), (rows, "i"), (columns, "j"), (block, "lane"))
-        with b.block("transform", *axes) as (n, c, i, j, lane):
-            patch = [[b.let(padded[n, c, i * tile + p, j * tile + q, lane]) for q in side] for p in side]
+        with b.block("transform", *shapes.axes(shapes.data)) as axes:
+            values = [[padded[shapes.at(axes, p, q)] for q in side] for p in side]
+            patch = [[b.let(value.astype(dtype) if shapes.is_bytes else value) for value in row] for row in values]
             for p, row in enumerate(_on_both_sides(b, _data_transform, patch)):
                 for q, value in enumerate(row):
-                    b.store(outs[0], (p * shapes.points + q, n, i, j, c * size + lane), value)
+                    b.store(outs[0], shapes.point(axes, p * shapes.points + q, shapes.data[-1]), value)
 
-    kind = ([shapes.points**2, batch, rows, columns, shapes.weights[1]], "f32")
+    kind = ([shapes.points**2, shapes.data[0], *shapes.tiles, shapes.channels], dtype)
     return te.extern([kind], [padded], body, name="transformed")[0]
 
 
 def _products(shapes: WinogradShapes, transformed: te.Tensor, w: te.Tensor) -> te.Tensor:
     """A matrix product for each point."""
-    c = te.reduce_axis(shapes.weights[1], "c")
+    c = te.reduce_axis(shapes.channels, "c")
 
     def element(point: te.Expr, n: te.Expr, i: te.Expr, j: te.Expr, k: te.Expr) -> te.Expr:
-        return te.sum(transformed[point, n, i, j, c] * w[point, c, k], [c])
+        data = transformed[point, n, i, j, c]
+        if not shapes.is_bytes:
+            return te.sum(data * w[point, c, k], [c])
+        panel = shapes.weights[3].constant_value or 1
+        weight = w[point, k // panel, c // 2, k % panel, c % 2]
+        return te.sum(data.astype("i32") * weight.astype("i32"), [c])
 
-    return te.compute([*transformed.shape[:4], shapes.weights[2]], element, name="products")
+    filters = shapes.result[3] if shapes.is_bytes else shapes.weights[2]
+    return te.compute([*transformed.shape[:4], filters], element, name="products")
 
 
 def _tiles(shapes: WinogradShapes, products: te.Tensor) -> te.Tensor:
     """`A' m A` of each tile: results, and what the last tiles have beyond them."""
-    (batch, blocks, _, _, block), (rows, columns), tile = shapes.result, shapes.tiles, shapes.tile
-    size = block.constant_value or 1
     side = range(shapes.points)
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        axes = _spatial((batch, "n"), (blocks, "c"), (rows, "i"), (columns, "j"), (block, "lane"))
-        with b.block("inverse", *axes) as (n, c, i, j, lane):
-            sums = [[b.let(products[p * shapes.points + q, n, i, j, c * size + lane]) for q in side] for p in side]
+        with b.block("inverse", *shapes.axes(shapes.result)) as axes:
+            points = [[shapes.point(axes, p * shapes.points + q, shapes.result[-1]) for q in side] for p in side]
+            sums = [[b.let(products[point]) for point in row] for row in points]
             for p, row in enumerate(_on_both_sides(b, _inverse_transform, sums)):
                 for q, value in enumerate(row):
-                    b.store(outs[0], (n, c, i * tile + p, j * tile + q, lane), value)
+                    b.store(outs[0], shapes.at(axes, p, q), value)
 
-    kind = ([batch, blocks, rows * tile, columns * tile, block], "f32")
-    return te.extern([kind], [products], body, name="tiles")[0]
+    extents = list(shapes.result)
+    extents[shapes.spatial] = [count * shapes.tile for count in shapes.tiles]
+    return te.extern([(extents, "i32" if shapes.is_bytes else "f32")], [products], body, name="tiles")[0]
 
 
 @dataclass(frozen=True)
 class UseWinogradPass(Pass):
     """Computes 3 x 3 convolutions by Winograd's algorithm where that is faster.
 
-    That is for blocked channels, stride 1 and constant weights. A tile of results is computed at once, with weights
-    that are transformed when the program is compiled.
+    That is for stride 1 and constant weights, on blocked channels of `f32`, or on bytes with channels last where a
+    machine multiplies bytes as numbers of 16 bits. A tile of results is computed at once, with weights that are
+    transformed when the program is compiled.
 
     Before:
 
@@ -232,8 +300,8 @@ class UseWinogradPass(Pass):
 
     The largest tile is that of the target (`winograd_tile`): 1 leaves all convolutions as they are, 2, which is the
     default, allows F(2 x 2) with 16 multiplications for 36, and 4 also F(4 x 4) with 36 for 144. Rounding errors are
-    some two times those of the sum of products with F(2 x 2), and some five times with F(4 x 4). A cost model decides
-    for each convolution by its sizes. Idempotent.
+    some two times those of the sum of products with F(2 x 2), and some five times with F(4 x 4); results of bytes are
+    exact, by F(2 x 2). A cost model decides for each convolution by its sizes. Idempotent.
     """
 
     name = "use-winograd"
@@ -252,99 +320,227 @@ class UseWinogradPass(Pass):
 
     def for_target(self, target: Target) -> UseWinogradPass:
         size = f"vector-bits={target.vector_bits} vector-registers={target.vector_registers}"
-        return UseWinogradPass(self.tile or target.winograd_tile, f"host {size}")
+        machine = f"host {size} cpu={target.cpu} features={target.features}"
+        return UseWinogradPass(self.tile or target.winograd_tile, machine)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = pass_target(self.target)
         largest = self.tile or target.winograd_tile
         if largest > 1 and any(isinstance(inner, Conv2dOp) for inner in op.walk()):
-            apply_patterns(op, [ComputeTiles(op, target, largest)])
+            kernels = _Kernels(op)
+            patterns: list[RewritePattern] = [ComputeTiles(target, largest, kernels)]
+            if multiplies_int16(target):
+                patterns.append(ComputeByteTiles(target, kernels))
+            apply_patterns(op, patterns)
+
+
+@dataclass
+class _Kernels:
+    """The kernels and weights that were made for a module, each once."""
+
+    module: ModuleOp
+    functions: dict[WinogradShapes, str] = field(default_factory=dict[WinogradShapes, str])
+    weights: dict[tuple[object, int], TensorAttr] = field(default_factory=dict[tuple[object, int], TensorAttr])
+
+    def call(self, shapes: WinogradShapes, operands: Sequence[SSAValue], result: SSAValue) -> CallTIROp:
+        """A call of the PrimFunc for some shapes, instead of another op's result."""
+        if shapes not in self.functions:
+            taken = {name for op in self.module.ops if (name := symbol_name(op)) is not None}
+            name = self.functions[shapes] = fresh_name("winograd_conv2d", taken)
+            func = winograd_function(shapes, name)
+            # Each result is computed with others of its tile, which the analysis of single stores does not see through.
+            func.attributes[ANNOTATION] = StringAttr(OpPattern.OUT_ELEMENTWISE_FUSABLE.name.lower())
+            Rewriter.insert_op(func, InsertPoint.at_start(self.module.body.block))
+        return CallTIROp(SymbolRefAttr(self.functions[shapes]), operands, [SSAValue.get(result, type=TensorType).type])
+
+    def transformed(
+        self,
+        old: ConstantOp,
+        tile: int,
+        shape: Sequence[int],
+        dtype: DTypeLike,
+        transform: Callable[[NDArray[Any]], NDArray[Any]],
+    ) -> ConstantOp:
+        """The weights for a tile; a weight has that in its name, and is transformed once."""
+        key, elements = (old.value, tile), old.sources
+        assert elements is not None  # patterns ask for it
+        if key not in self.weights:
+            made = computed(transform, elements, shape, np.dtype(dtype))
+            name = f"{old.value.weight_name}.winograd{tile}" if isinstance(old.value, WeightAttr) else None
+            self.weights[key] = tensor_attr(made) if name is None else tensor_attr(made, name)
+        made = ConstantOp(self.weights[key])
+        made.result.name_hint = old.result.name_hint
+        return made
 
 
 @dataclass
 class ComputeTiles(RewritePattern):
     """A convolution is a call of a kernel that computes tiles: `conv2d(x, w)  ->  call_tir @winograd_conv2d(x, w')`."""
 
-    module: ModuleOp
     target: Target
     largest: int
-    _made: dict[WinogradShapes, str] = field(default_factory=dict[WinogradShapes, str])
-    _weights: dict[tuple[object, int], TensorAttr] = field(default_factory=dict[tuple[object, int], TensorAttr])
+    kernels: _Kernels
 
     @op_rewrite_pattern
     def match_and_rewrite(self, op: Conv2dOp, rewriter: PatternRewriter) -> None:
-        old = op.w.owner
+        old, lanes = op.w.owner, self.target.lanes(32)
         elements = old.sources if isinstance(old, ConstantOp) else None
-        lanes = self.target.lanes(32)
         if not isinstance(old, ConstantOp) or elements is None or not _is_plain(op, lanes):
             return
-        types = op.x.type, op.result.type
-        data, result = (each.known_dims if isinstance(each, TensorType) else None for each in types)
+        data, result = (_known_dims(each) for each in (op.x, op.result))
         if data is None or result is None:
             return
-        blocks, inner = elements.shape[:2]
-        height, width = (result[at].constant_value or USUAL_SIDE for at in (2, 3))
-        panel = lanes * self.target.usual_tile[0]
-        sizes = ConvolutionSizes(inner * lanes, blocks * lanes, height, width, lanes, panel)
+        outer, inner, _, _, members, filters = elements.shape
+        channels, panel = inner * lanes, lanes * self.target.usual_tile[0]
+        dilation = op.windows.dilation[0]
+        sizes = ConvolutionSizes(channels, outer * lanes, *_sides(result[2:4]), lanes, panel, dilation)
         tile = sizes.best_tile(self.largest)
         if tile is None:
             return
-        weights = ConstantOp(self._transformed(old, elements, tile))
-        shape = (constant((tile + WINDOW - 1) ** 2), constant(inner * lanes), constant(blocks * lanes))
+        plain = outer * filters, inner * members, WINDOW, WINDOW
+
+        def transformed(array: NDArray[Any]) -> NDArray[Any]:
+            return transformed_weights(array.transpose(0, 5, 1, 4, 2, 3).reshape(plain), tile)
+
+        shape = (tile + WINDOW - 1) ** 2, channels, outer * lanes
+        weights = self.kernels.transformed(old, tile, shape, np.float32, transformed)
         dims = KernelDims.of([data, result])
-        shapes = WinogradShapes(dims.shape(data), shape, dims.shape(result), op.windows.padding, tile)
-        call = CallTIROp(SymbolRefAttr(self._function(shapes)), [op.x, weights.result], [op.result.type])
-        weights.result.name_hint = op.w.name_hint
-        rewriter.replace(op, [weights, call])
-
-    def _transformed(self, old: ConstantOp, elements: Elements, tile: int) -> TensorAttr:
-        """The weights for a tile; a weight has that in its name, and is transformed once."""
-        key = (old.value, tile)
-        if key not in self._weights:
-            outer, inner, _, _, members, filters = elements.shape
-            plain = outer * filters, inner * members, WINDOW, WINDOW
-
-            def transformed(array: np.ndarray) -> np.ndarray:
-                return transformed_weights(array.transpose(0, 5, 1, 4, 2, 3).reshape(plain), tile)
-
-            shape = (tile + WINDOW - 1) ** 2, plain[1], plain[0]
-            made = computed(transformed, elements, shape, elements.dtype)
-            name = f"{old.value.weight_name}.winograd{tile}" if isinstance(old.value, WeightAttr) else None
-            self._weights[key] = tensor_attr(made) if name is None else tensor_attr(made, name)
-        return self._weights[key]
-
-    def _function(self, shapes: WinogradShapes) -> str:
-        """The name of the PrimFunc for some shapes."""
-        if shapes not in self._made:
-            taken = {name for op in self.module.ops if (name := symbol_name(op)) is not None}
-            name = self._made[shapes] = fresh_name("winograd_conv2d", taken)
-            func = winograd_function(shapes, name)
-            # Each result is computed with others of its tile, which the analysis of single stores does not see through.
-            func.attributes[ANNOTATION] = StringAttr(OpPattern.OUT_ELEMENTWISE_FUSABLE.name.lower())
-            Rewriter.insert_op(func, InsertPoint.at_start(self.module.body.block))
-        return self._made[shapes]
+        weight_dims = tuple(map(constant, shape))
+        shapes = WinogradShapes(
+            dims.shape(data), weight_dims, dims.shape(result), op.windows.padding, tile, dilation=dilation
+        )
+        rewriter.replace(op, [weights, self.kernels.call(shapes, [op.x, weights.result], op.result)])
 
 
 def _is_plain(op: Conv2dOp, lanes: int) -> bool:
     """Whether a convolution has 3 x 3 windows side by side, of one group, on blocks of a vector."""
-    windows, layouts = op.windows, [layout.text for layout in op.layouts]
-    blocks, kernel = f"NCHW{lanes}c", f"OIHW{lanes}i{lanes}o"
+    layouts = [f"NCHW{lanes}c", f"OIHW{lanes}i{lanes}o", f"NCHW{lanes}c"]
     types = [*op.operand_types, *op.result_types]
-    dims = op.w.type.known_dims if isinstance(op.w.type, TensorType) else None
+    floats = all(isinstance(each, TensorType) and isinstance(each.dtype, Float32Type) for each in types)
+    return floats and [layout.text for layout in op.layouts] == layouts and _has_windows(op, slice(2, 4))
+
+
+def _has_windows(op: Conv2dOp, spatial: slice) -> bool:
+    """Whether a convolution has 3 x 3 windows with stride 1 and one group; `spatial` are the rows and columns of its
+    kernel.
+    """
+    windows, dims = op.windows, _known_dims(op.w)
     return (
         dims is not None
-        and [dim.constant_value for dim in dims[2:4]] == [WINDOW, WINDOW]
-        and layouts == [blocks, kernel, blocks]
+        and [dim.constant_value for dim in dims[spatial]] == [WINDOW, WINDOW]
         and op.groups.value.data == 1
-        and set(windows.strides) == set(windows.dilation) == {1}
-        and all(isinstance(each, TensorType) and isinstance(each.dtype, Float32Type) for each in types)
+        and set(windows.strides) == {1}
+        and windows.dilation[0] == windows.dilation[1]
     )
+
+
+def _known_dims(value: SSAValue) -> Sequence[Dim] | None:
+    return value.type.known_dims if isinstance(value.type, TensorType) else None
+
+
+def _sides(extents: Sequence[Dim]) -> tuple[int, int]:
+    """The height and width of an image, those that are usual where they are not known."""
+    height, width = (extent.constant_value or USUAL_SIDE for extent in extents)
+    return height, width
+
+
+@dataclass
+class ComputeByteTiles(RewritePattern):
+    """The same for bytes, and what is around them:
+    `conv2d(pad(x), w)  ->  call_tir @winograd_conv2d(x, w')`, with weights of 16 bits in panels.
+    """
+
+    target: Target
+    kernels: _Kernels
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: Conv2dOp, rewriter: PatternRewriter) -> None:
+        old, lanes = op.w.owner, self.target.lanes(32)
+        elements = old.sources if isinstance(old, ConstantOp) else None
+        if not isinstance(old, ConstantOp) or elements is None or not _is_of_bytes(op):
+            return
+        x, padding, filler = _padded(op)
+        data, result = _known_dims(x), _known_dims(op.result)
+        dtype = x.type.dtype if isinstance(x.type, TensorType) else None
+        if data is None or result is None or dtype is None:
+            return
+        filters, _, _, channels = elements.shape
+        # A vector of data has 16 bits for each channel, one of results 32 bits for each filter.
+        if channels % (2 * lanes) or filters % lanes or channels > _most_channels(op):
+            return
+        panel, dilation = lanes * self.target.usual_tile[0], op.windows.dilation[0]
+        sizes = ConvolutionSizes(channels, filters, *_sides(result[1:3]), lanes, panel, dilation, BYTES)
+        if sizes.best_tile(BYTE_TILE) is None:
+            return
+        panels = -(-filters // panel)
+
+        def transformed(array: NDArray[Any]) -> NDArray[Any]:
+            points = 4 * transformed_weights(array.transpose(0, 3, 1, 2), BYTE_TILE)
+            whole = np.zeros((len(points), channels, panels * panel), np.int16)
+            whole[..., :filters] = points
+            return whole.reshape(-1, channels // 2, 2, panels, panel).transpose(0, 3, 1, 4, 2).copy()
+
+        shape = (BYTE_TILE + WINDOW - 1) ** 2, panels, channels // 2, panel, 2
+        weights = self.kernels.transformed(old, BYTE_TILE, shape, np.int16, transformed)
+        dims = KernelDims.of([data, result])
+        weight_dims = tuple(map(constant, shape))
+        shapes = WinogradShapes(
+            dims.shape(data), weight_dims, dims.shape(result), padding, BYTE_TILE, dilation, dtype_name(dtype), filler
+        )
+        rewriter.replace(op, [weights, self.kernels.call(shapes, [x, weights.result], op.result)])
+
+
+def _is_of_bytes(op: Conv2dOp) -> bool:
+    """Whether a convolution has 3 x 3 windows side by side, of one group, on bytes with channels last."""
+    dtypes = [each.dtype if isinstance(each, TensorType) else None for each in (*op.operand_types, *op.result_types)]
+    bytes_in = all(each in (i8, ui8) for each in dtypes[:-1])
+    layouts = [layout.text for layout in op.layouts] == ["NHWC", "OHWI", "NHWC"]
+    return bytes_in and dtypes[-1] == i32 and layouts and _has_windows(op, slice(1, 3))
+
+
+def _padded(op: Conv2dOp) -> tuple[SSAValue, tuple[int, ...], int]:
+    """The data of a convolution, the elements before and after rows and columns, and their value: those of a `pad`
+    before it, or zeros of its own.
+    """
+    pad, own = op.x.owner, op.windows.padding
+    if not isinstance(pad, PadOp) or pad.mode.data != "constant" or any(own) or not _pads_images(pad):
+        return op.x, own, 0
+    top, bottom, left, right = pad.pad_width.get_values()[2:6]
+    return pad.x, (top, left, bottom, right), int(pad.pad_value.value.data)
+
+
+def _pads_images(pad: PadOp) -> bool:
+    """Whether rows and columns alone get more elements, and none is taken away."""
+    widths = pad.pad_width.get_values()
+    return min(widths) >= 0 and not any((*widths[:2], *widths[6:]))
+
+
+def _most_channels(op: Conv2dOp) -> int:
+    """So many channels have sums, 4 times as large as those of the convolution, within 32 bits."""
+    data, weights = (255 if isinstance(each, TensorType) and each.dtype == ui8 else 128 for each in op.operand_types)
+    return (1 << 31) // (4 * WINDOW**2 * data * weights + 1)
 
 
 USUAL_SIDE = 32
 """The side of an image of unknown size."""
-TRANSFORM_CYCLES = {2: (45, 60), 4: (140, 180)}
-"""To transform a vector of data, and back with an epilogue, for each tile."""
+BYTE_TILE = 2
+"""The side of tiles of bytes: larger ones have transformed weights of more than 16 bits."""
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What the numbers of a convolution take on a machine."""
+
+    macs: int
+    """Multiply-adds of a lane of 32 bits in one instruction."""
+    weight_bytes: int
+    """Of a transformed weight."""
+    transforms: Mapping[int, tuple[int, int]]
+    """By tile, cycles to transform a lane of 32 bits of each point of a tile, and back with an epilogue."""
+
+
+FLOATS = Arithmetic(1, 4, {2: (45, 60), 4: (140, 180)})
+BYTES = Arithmetic(2, 2, {2: (28, 60)})
 BYTES_PER_CYCLE = 4
 """At which weights come from the last-level cache or memory."""
 LEAST_GAIN = 0.85
@@ -364,12 +560,14 @@ class ConvolutionSizes:
     lanes: int
     panel: int
     """Filters in a panel of weights."""
+    dilation: int = 1
+    arithmetic: Arithmetic = FLOATS
 
     def best_tile(self, largest: int) -> int | None:
         """The tile that takes the least time, if that is clearly less than without one; `None` also if the weights are
         not packed, since a third of a panel or more would be empty.
         """
-        times = {tile: self._time(tile) for tile in TILES if tile <= largest}
+        times = {tile: self._time(tile) for tile in self.arithmetic.transforms if tile <= largest}
         best = min(times, key=lambda tile: times[tile])
         is_packed = 2 * self._padded_filters <= 3 * self.filters
         return best if is_packed and times[best] < LEAST_GAIN * self._direct else None
@@ -380,12 +578,18 @@ class ConvolutionSizes:
 
     @property
     def _direct(self) -> float:
-        return self.height * self.width * WINDOW**2 * self.channels * self.filters / self.lanes
+        return self.height * self.width * WINDOW**2 * self.channels * self.filters / self._macs
+
+    @property
+    def _macs(self) -> int:
+        """Multiply-adds of an instruction."""
+        return self.lanes * self.arithmetic.macs
 
     def _time(self, tile: int) -> float:
-        tiles, points = -(-self.height // tile) * -(-self.width // tile), (tile + WINDOW - 1) ** 2
-        there, back = TRANSFORM_CYCLES[tile]
+        rows, columns = (-(-side // (tile * self.dilation)) * self.dilation for side in (self.height, self.width))
+        tiles, points = rows * columns, (tile + WINDOW - 1) ** 2
+        there, back = self.arithmetic.transforms[tile]
         transforms = tiles * (self.channels * there + self.filters * back) / self.lanes
         weights = points * self.channels * self._padded_filters
-        products = max(weights * tiles / self.lanes, 4 * weights / BYTES_PER_CYCLE)
+        products = max(weights * tiles / self._macs, self.arithmetic.weight_bytes * weights / BYTES_PER_CYCLE)
         return 1.1 * products + transforms

@@ -9,7 +9,6 @@ The loops around them stay as they are: the code of a stage replaces its nest al
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -31,7 +30,14 @@ from lowering.kernels.cpu.gemm.block_weights import (
     columns_left,
     row_planes,
 )
-from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M, BLOCK_TILE_MIN_M, TILE_REGISTERS, tiling, with_tiles
+from lowering.kernels.cpu.gemm.cost_model import (
+    BLOCK_DOT_MAX_M,
+    BLOCK_TILE_MIN_M,
+    TILE_REGISTERS,
+    Tiling,
+    tiling,
+    with_tiles,
+)
 from lowering.kernels.cpu.gemm.direct import DirectContraction, is_direct
 from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction
 from lowering.kernels.cpu.gemm.dot_groups.gemm import DotGroupGemm
@@ -48,7 +54,7 @@ from lowering.kernels.cpu.structure.decoding import Decoding, find_decoding
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
 from lowering.kernels.cpu.structure.reduction import find_reduction, reduction_of
 from lowering.kernels.cpu.structure.stages import Program, Stage, find_inner_stages, find_program, find_stages
-from lowering.kernels.cpu.structure.winograd import Winograd, find_winograd
+from lowering.kernels.cpu.structure.winograd import Winograd, find_int16_products, find_winograd
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from tir_dialect.types import IteratorKind
@@ -62,7 +68,7 @@ def schedule_compute_bound(func: PrimFuncOp, target: Target) -> str | None:
     if func.may_alias is None:
         split_groups(func)
     stages = _stages(func)
-    if stages is None or not any(find_contraction(stage) is not None for stage in stages):
+    if stages is None or not any(map(_has_products, stages)):
         return None
     while inline_operands(stages):
         stages = _stages(func)
@@ -71,6 +77,10 @@ def schedule_compute_bound(func: PrimFuncOp, target: Target) -> str | None:
     assert program is not None  # it has stages
     contractions = {stage: found for stage in stages if (found := find_contraction(stage)) is not None}
     return _Emitter(func, program, stages, contractions, target).emit()
+
+
+def _has_products(stage: Stage) -> bool:
+    return find_contraction(stage) is not None or find_int16_products(stage) is not None
 
 
 def _stages(func: PrimFuncOp) -> list[Stage] | None:
@@ -125,7 +135,7 @@ class _Emitter:
             elif isinstance(item, Winograd):
                 from lowering.kernels.cpu.conv.winograd import WinogradConvolution
 
-                WinogradConvolution(kernel, item, with_tiles(item.contraction, kernel.target)[1]).emit()
+                WinogradConvolution(kernel, item, self._winograd_tiles(item)).emit()
                 explained.append("Winograd since transforms are around products of the same points")
             elif isinstance(item, Attention):
                 from lowering.kernels.cpu.attention.tiles import emit_attention
@@ -171,14 +181,25 @@ class _Emitter:
 
     def _winograd(self, stages: Sequence[Stage], own: frozenset[SSAValue]) -> Winograd | None:
         """The Winograd convolution that begins with the first stage."""
-        found = find_winograd(stages, self.contractions, own)
+        if len(stages) < 3:
+            return None
+        # Weights of `f32` are in panels if these are as wide as a tile.
+        panels = {
+            stage: with_tiles(self.contractions[stage], self.kernel.target)[0]
+            for stage in stages[1:3]
+            if stage in self.contractions
+        }
+        found = find_winograd(stages, panels, own)
         if found is None:
             return None
         from lowering.kernels.cpu.conv.winograd import suits
 
-        contraction, tiles = with_tiles(found.contraction, self.kernel.target)
-        found = replace(found, contraction=contraction)
-        return found if suits(found, tiles) else None
+        return found if suits(found, self._winograd_tiles(found)) else None
+
+    def _winograd_tiles(self, winograd: Winograd) -> Tiling:
+        """The register tiles of a Winograd convolution."""
+        contraction, target = self.contractions.get(winograd.products.stage), self.kernel.target
+        return tiling(target, GROUP_BYTES) if contraction is None else with_tiles(contraction, target)[1]
 
     def _block_gemm(self, stage: Stage, rest: Sequence[Stage], own: frozenset[SSAValue]) -> BlockGemm | None:
         """The contraction after a stage that decodes weights for it, if these can be decoded in registers."""

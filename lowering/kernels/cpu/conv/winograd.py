@@ -1,4 +1,7 @@
-"""Winograd convolutions on channel-blocked data: blocks of tiles go through both transforms and the products in cache.
+"""Winograd convolutions: blocks of tiles go through both transforms and the products in cache.
+
+Data and results lie in blocks of channels, or, bytes, with channels last. Patches of bytes are numbers of 16 bits after
+their transform, of which the micro-kernel multiplies pairs.
 
 A task transforms the patches of a block of tiles, multiplies them point by point with panels of the weights, by the
 micro-kernel of matrix products, and transforms the sums of some panels at a time back, with the epilogue. If there are
@@ -9,34 +12,32 @@ which takes little of the time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from typing_extensions import override
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, f32, i8
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.body import Explicit, Lanes
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel, Routine, buffer_type, flat, shared_units
 from lowering.kernels.cpu.gemm.cost_model import WEIGHT_PREFETCH_STEPS, Tiling
+from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import as_int16, view
 from lowering.kernels.cpu.gemm.epilogue import OutputTile
 from lowering.kernels.cpu.gemm.micro_kernel import Matrix, MicroKernel, Prefetch, TileOperands
-from lowering.kernels.cpu.structure.winograd import (
-    BATCH,
-    BLOCK,
-    COLUMN,
-    LANE,
-    ROW,
-    LinearProgram,
-    Winograd,
-)
+from lowering.kernels.cpu.structure.winograd import LinearProgram, Winograd
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.regions import FlattenOp
 from tir_dialect.target import LINE_BYTES, Target
 from tir_dialect.types import BufferType
+
+Position: TypeAlias = tuple[SSAValue, SSAValue, SSAValue, SSAValue]
+"""Of a vector of data or results: its image, its number among those of a pixel, its row and its column."""
 
 PRODUCTS_PER_TASK = 1 << 19
 """Multiply-adds that take some five microseconds: to wake a thread for fewer is not profitable."""
@@ -64,7 +65,8 @@ class LinearMap(Routine):
     @property
     @override
     def label(self) -> str:
-        return f"linear.{len(self.program.inputs)}to{len(self.program.outputs)}x{self.lanes}"
+        program = self.program
+        return f"linear.{program.dtype}.{len(program.inputs)}to{len(program.outputs)}x{self.lanes}"
 
     @override
     def sizes(self) -> Sequence[str]:
@@ -72,7 +74,8 @@ class LinearMap(Routine):
 
     @override
     def buffers(self) -> Mapping[str, BufferType]:
-        return flat(f32, "inputs", "outputs")
+        program = self.program
+        return flat(i8 if program.extends else program.dtype, "inputs") | flat(program.dtype, "outputs")
 
     @override
     def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
@@ -80,7 +83,8 @@ class LinearMap(Routine):
         values: list[SSAValue] = []
         for row, column in program.inputs:
             away = code.add(code.mul(size["row_step"], row), code.mul(size["column_step"], column))
-            values.append(code.load(buffer["inputs"], [code.add(size["source"], away)], lanes))
+            value = code.load(buffer["inputs"], [code.add(size["source"], away)], lanes)
+            values.append(as_int16(code, value, program.source, lanes) if program.extends else value)
         values += [code.splat(code.number(number, f32), lanes) for number in program.numbers]
         products: dict[int, tuple[SSAValue, SSAValue]] = {}
         for name, (left, right) in program.instructions:
@@ -108,16 +112,21 @@ class LinearMap(Routine):
             return code.fma(code.value(arith.NegfOp(factor)) if name == "sub" else factor, other, values[left])
         if left in products and name == "add":
             return code.fma(*products[left], values[right])
-        return code.value((arith.AddfOp if name == "add" else arith.SubfOp)(values[left], values[right]))
+        floats = isinstance(self.program.dtype, AnyFloat)
+        if name == "add":
+            return code.value((arith.AddfOp if floats else arith.AddiOp)(values[left], values[right]))
+        return code.value((arith.SubfOp if floats else arith.SubiOp)(values[left], values[right]))
 
 
 def suits(winograd: Winograd, tiles: Tiling) -> bool:
-    """Whether the blocks of channels are vectors, and the panels of weights as wide as register tiles."""
-    lanes = winograd.there.stage.extents[LANE].constant_value
-    channels = winograd.contraction.stage.extents[5].constant_value
-    panels = winograd.contraction.columns.panels == tiles.nr
-    results = winograd.back.stage.extents[LANE].constant_value
-    return lanes == results == tiles.lanes and channels is not None and panels
+    """Whether channels fill vectors, and the panels of weights are as wide as register tiles."""
+    products, vector = winograd.products, winograd.layout.vector
+    data, results = (each.stage.extents[vector].constant_value or 0 for each in (winograd.there, winograd.back))
+    if products.width != tiles.nr:
+        return False
+    if winograd.layout.lane is not None:
+        return data == results == tiles.lanes
+    return data % (products.group * tiles.lanes) == 0 and results % tiles.lanes == 0
 
 
 @dataclass(frozen=True)
@@ -125,6 +134,8 @@ class Memory:
     """Rows of vectors for each point, a little apart so that they are in different sets of the caches."""
 
     buffer: SSAValue
+    groups: SSAValue
+    """The same memory as numbers that the micro-kernel multiplies: of 32 bits."""
     row: int
     """Elements from a tile to the next."""
     point: int
@@ -154,23 +165,33 @@ class WinogradConvolution:
 
     def __init__(self, kernel: Kernel, winograd: Winograd, tiles: Tiling):
         self.kernel, self.code, self.winograd, self.tiles = kernel, kernel.code, winograd, tiles
-        extents = winograd.contraction.stage.extents
-        self.points = extents[0].constant_value or 0
-        self.channels = extents[5].constant_value or 0
-        self.filters = extents[4].constant_value or 0
+        products, self.layout, back = winograd.products, winograd.layout, winograd.back
+        self.points, self.filters, self.channels = (products.extent(axis) for axis in (0, 4, 5))
+        self.group_size = products.group
         self.panels = -(-self.filters // tiles.nr)
-        self.lanes, self.tile = tiles.lanes, winograd.back.tile
+        self.lanes, self.tile, self.dilation = tiles.lanes, back.grid.tile, back.grid.dilation
         self.side = round(self.points**0.5)
-        self.grid = winograd.back.stage.extents[ROW], winograd.back.stage.extents[COLUMN]
-        self.count = product_of((winograd.back.stage.extents[BATCH], *self.grid))
+        extents = back.stage.extents
+        self.grid = extents[self.layout.row], extents[self.layout.column]
+        self.count = product_of((extents[self.layout.batch], *self.grid))
         self.block = self._tiles_of_block(kernel.target)
         # As many panels as let their sums take a quarter of L2.
         each = 4 * self.points * self.block * self.tiles.nr
-        self.group = max(1, min(self.panels, kernel.target.l2_bytes // 4 // each))
+        self.panel_group = max(1, min(self.panels, kernel.target.l2_bytes // 4 // each))
+
+    @property
+    def _total(self) -> AnyFloat | IntegerType:
+        """The type of sums."""
+        return self.winograd.back.program.dtype
+
+    @property
+    def _data_lanes(self) -> int:
+        """Channels in a vector of data."""
+        return self.lanes * self.group_size
 
     def _tiles_of_block(self, target: Target) -> int:
         """As many tiles as let their patches and sums take half of L2."""
-        each = 4 * self.points * (self.channels + min(self.filters, 2 * self.tiles.nr))
+        each = 4 * self.points * (self.channels // self.group_size + min(self.filters, 2 * self.tiles.nr))
         fitting = target.l2_bytes // 2 // each
         known = self.count.constant_value
         most = max(LEAST_TILES, min(MOST_TILES, fitting // self.tiles.mr * self.tiles.mr))
@@ -183,27 +204,30 @@ class WinogradConvolution:
         threads = self._threads
         tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         rows = self._rows_of_block
-        widths = _row_length(self.channels) + self.lanes, self.group * self.tiles.nr + self.lanes
         with shared_units(code, units, tasks) as (lower, upper):
-            there, back = (
-                self._memory(name, rows, width) for width, name in zip(widths, ("transformed", "sums"), strict=True)
-            )
+            there = self._memory("transformed", rows, _row_length(self.channels) + self._data_lanes, self.group_size)
+            back = self._memory("sums", rows, self.panel_group * self.tiles.nr + self.lanes, 1)
             with code.loop(upper, "unit", lower=lower, plain=True) as unit:
                 block, split = code.divide(unit, code.dim(splits)), code.remainder(unit, code.dim(splits))
                 first, last = self._range(block, code.dim(self.count), code.dim(blocks))
                 low, high = self._range(split, code.index(self.panels), code.dim(splits))
                 self._patches(there, first, last)
-                groups = code.divide(code.add(code.sub(high, low), self.group - 1), self.group)
+                groups = code.divide(code.add(code.sub(high, low), self.panel_group - 1), self.panel_group)
                 with code.loop(groups, "group") as group:
-                    begin = code.add(low, code.mul(group, self.group))
-                    end = code.minimum(high, code.add(begin, self.group))
+                    begin = code.add(low, code.mul(group, self.panel_group))
+                    end = code.minimum(high, code.add(begin, self.panel_group))
                     self._products(there, back, code.sub(last, first), (begin, end))
                     self._results(back, (first, last), (begin, end))
 
-    def _memory(self, name: str, rows: int, width: int) -> Memory:
-        """Memory of a task, for so many rows of each point."""
-        point = rows * width + self.lanes
-        return Memory(self.code.alloc([self.points * point], f32, name), width, point)
+    def _memory(self, name: str, rows: int, width: int, group: int) -> Memory:
+        """Memory of a task, for so many rows of each point; `group` elements are one number of the micro-kernel."""
+        code, point = self.code, rows * width + group * self.lanes
+        if group == 1:
+            buffer = code.alloc([self.points * point], self._total, name)
+            return Memory(buffer, buffer, width, point)
+        groups = code.alloc([self.points * point // group], self._total, name)
+        dtype = self.winograd.there.program.dtype
+        return Memory(view(code, groups, [self.points * point], dtype), groups, width, point)
 
     def _range(self, number: SSAValue, count: SSAValue, parts: SSAValue) -> tuple[SSAValue, SSAValue]:
         code = self.code
@@ -228,86 +252,118 @@ class WinogradConvolution:
 
     def _patches(self, memory: Memory, first: SSAValue, last: SSAValue) -> None:
         """The transformed patches of some tiles."""
-        code, there = self.code, self.winograd.there
-        strides = self._data_strides
-        patch = code.alloc([self.points * self.lanes], f32, "patch")
+        code, there, lanes = self.code, self.winograd.there, self._data_lanes
+        data = self.kernel.flat[self.winograd.data]
+        strides = buffer_type(self.kernel.values[self.winograd.data]).strides
+        steps = [code.dim(strides[axis] * self.dilation) for axis in (self.layout.row, self.layout.column)]
+        program = LinearMap(lanes, there.program)
+        patch = code.alloc([self.points * lanes], i8 if there.program.extends else there.program.dtype, "patch")
         patch = code.value(FlattenOp(patch))
         with code.loop(last, "t", lower=first, vectorize=False) as t:
             n, row, column = self._position(t, self._low)
             slot = code.mul(code.sub(t, first), memory.row)
             inside = self._is_inside(row, column)
-            with code.loop(code.dim(there.stage.extents[BLOCK]), "c", vectorize=False) as c:
-                target = code.add(slot, code.mul(c, self.lanes))
-                source = code.linear(constant(0), [*zip((n, c, row, column), strides, strict=False)])
-
-                def transform(data: SSAValue, source: SSAValue, steps: tuple[SSAValue, SSAValue]) -> None:
-                    sizes = [source, *steps, target, code.index(memory.point)]
-                    self.kernel.routines.call(code, LinearMap(self.lanes, there.program), sizes, [data, memory.buffer])
-
-                data = self.kernel.flat[self.winograd.data]
-                if inside is None:
-                    transform(data, source, (code.dim(strides[2]), code.dim(strides[3])))
-                else:
-                    with code.when(inside) as branch:
-                        transform(data, source, (code.dim(strides[2]), code.dim(strides[3])))
+            with code.loop(self._vectors(there.stage.extents, lanes), "c", vectorize=False) as c:
+                target = code.add(slot, code.mul(c, lanes))
+                position = n, c, row, column
+                sizes = [self._offset(self.winograd.data, position, lanes), *steps, target, code.index(memory.point)]
+                with code.when(inside) if inside is not None else nullcontext() as branch:
+                    self.kernel.routines.call(code, program, sizes, [data, memory.buffer])
+                if branch is not None:
                     with code.otherwise(branch):
-                        self._copy_patch(patch, (n, c, row, column))
-                        transform(patch, code.index(0), (code.index(self.side * self.lanes), code.index(self.lanes)))
+                        self._copy_patch(patch, position)
+                        sizes[:3] = [code.index(each) for each in (0, self.side * lanes, lanes)]
+                        self.kernel.routines.call(code, program, sizes, [patch, memory.buffer])
+
+    def _vectors(self, extents: Sequence[Dim], lanes: int) -> SSAValue:
+        """How many vectors the channels of a stage fill."""
+        channels = extents[self.layout.channel]
+        return self.code.dim(channels if self.layout.lane is not None else floordiv(channels, constant(lanes)))
+
+    def _offset(self, buffer: SSAValue, position: Position, lanes: int) -> SSAValue:
+        """Where a vector of channels begins, by its image, its number, its row and its column."""
+        strides, layout = buffer_type(self.kernel.values[buffer]).strides, self.layout
+        channel = strides[layout.channel] * (1 if layout.lane is not None else lanes)
+        steps = strides[layout.batch], channel, strides[layout.row], strides[layout.column]
+        return self.code.linear(constant(0), [*zip(position, steps, strict=True)])
 
     @property
     def _low(self) -> tuple[int, int]:
-        padding = self.winograd.padding
-        return (0, 0) if padding is None else (padding.low[ROW], padding.low[COLUMN])
-
-    @property
-    def _data_strides(self) -> Sequence[Dim]:
-        return buffer_type(self.kernel.values[self.winograd.data]).strides
+        padding, layout = self.winograd.padding, self.layout
+        return (0, 0) if padding is None else (padding.low[layout.row], padding.low[layout.column])
 
     def _position(self, t: SSAValue, low: tuple[int, int]) -> tuple[SSAValue, SSAValue, SSAValue]:
         """The image of a tile, and its first row and column, so many before which the patch begins."""
         code = self.code
         rows, columns = map(code.dim, self.grid)
         rest = code.divide(t, columns)
-        row, column = code.remainder(rest, rows), code.remainder(t, columns)
-        top, left = code.sub(code.mul(row, self.tile), low[0]), code.sub(code.mul(column, self.tile), low[1])
-        return code.divide(rest, rows), top, left
+        row, column = self._first(code.remainder(rest, rows)), self._first(code.remainder(t, columns))
+        return code.divide(rest, rows), code.sub(row, low[0]), code.sub(column, low[1])
+
+    def _first(self, number: SSAValue) -> SSAValue:
+        """The first row or column of a tile; those of `dilation` tiles take turns."""
+        code = self.code
+        if self.dilation == 1:
+            return code.mul(number, self.tile)
+        group = code.mul(code.divide(number, self.dilation), self.tile * self.dilation)
+        return code.add(group, code.remainder(number, self.dilation))
 
     @property
     def _extents(self) -> tuple[Dim, Dim]:
         padding = self.winograd.padding
         assert padding is not None  # without, patches are within the data
-        return padding.data[ROW], padding.data[COLUMN]
+        return padding.data[self.layout.row], padding.data[self.layout.column]
 
     def _is_inside(self, row: SSAValue, column: SSAValue) -> SSAValue | None:
         """Whether a patch is within the data; `None` if all are."""
         if self.winograd.padding is None:
             return None
-        code, found = self.code, None
+        code, found, length = self.code, None, (self.side - 1) * self.dilation + 1
         for at, extent in zip((row, column), self._extents, strict=True):
             below = code.compare("sge", at, 0)
-            above = code.compare("sle", code.add(at, self.side), code.dim(extent))
+            above = code.compare("sle", code.add(at, length), code.dim(extent))
             both = code.both(below, above)
             found = both if found is None else code.both(found, both)
         return found
 
-    def _copy_patch(self, patch: SSAValue, position: tuple[SSAValue, SSAValue, SSAValue, SSAValue]) -> None:
-        """The data of a patch, and zeros where there is none."""
-        code, (n, c, row, column), strides = self.code, position, self._data_strides
-        zeros = code.zeros(f32, self.lanes)
+    def _copy_patch(self, patch: SSAValue, position: Position) -> None:
+        """The data of a patch, and the constant around them where there are none."""
+        code, (n, c, row, column), lanes = self.code, position, self._data_lanes
+        filler = self._filler()
         for number in range(self.points):
-            code.store(zeros, patch, [code.index(number * self.lanes)])
+            code.store(filler, patch, [code.index(number * lanes)])
         (top, bottom), (left, right) = (
-            (code.maximum(code.sub(code.index(0), at), 0), code.minimum(code.sub(code.dim(extent), at), self.side))
-            for at, extent in zip((row, column), self._extents, strict=True)
+            (self._steps_to(code.sub(code.index(0), at)), code.minimum(self._steps_to(code.sub(end, at)), self.side))
+            for at, end in zip((row, column), map(code.dim, self._extents), strict=True)
         )
         with (
             code.loop(bottom, "p", lower=top, vectorize=False) as p,
             code.loop(right, "q", lower=left, vectorize=False) as q,
         ):
-            at = [*zip((n, c, code.add(row, p), code.add(column, q)), strides, strict=False)]
-            value = code.load(self.kernel.flat[self.winograd.data], [code.linear(constant(0), at)], self.lanes)
-            offset = code.mul(code.add(code.mul(p, self.side), q), self.lanes)
-            code.store(value, patch, [offset])
+            there = n, c, self._further(row, p), self._further(column, q)
+            offset = self._offset(self.winograd.data, there, lanes)
+            value = code.load(self.kernel.flat[self.winograd.data], [offset], lanes)
+            code.store(value, patch, [code.mul(code.add(code.mul(p, self.side), q), lanes)])
+
+    def _filler(self) -> SSAValue:
+        """A vector of the constant around the data."""
+        code, padding = self.code, self.winograd.padding
+        assert padding is not None  # a patch that is not within the data
+        value = padding.filler.value
+        if padding.is_zero or not isinstance(value, FloatAttr | IntegerAttr):
+            return code.zeros(i8 if self.winograd.there.program.extends else f32, self._data_lanes)
+        return code.splat(code.value(arith.ConstantOp(value)), self._data_lanes)
+
+    def _further(self, first: SSAValue, number: SSAValue) -> SSAValue:
+        """A row or column of a tile or patch, by its number in it."""
+        return self.code.add(first, number if self.dilation == 1 else self.code.mul(number, self.dilation))
+
+    def _steps_to(self, distance: SSAValue) -> SSAValue:
+        """How many rows or columns of a tile are before so many elements: none if that is negative."""
+        code = self.code
+        if self.dilation == 1:
+            return code.maximum(distance, 0)
+        return code.divide(code.add(code.maximum(distance, 0), self.dilation - 1), self.dilation)
 
     # Products
 
@@ -339,27 +395,37 @@ class WinogradConvolution:
         begin, end = panels
         strips = code.divide(code.add(count, self.tiles.mr - 1), self.tiles.mr)
         each = code.divide(code.add(count, code.sub(strips, 1)), strips)
-        weights = self.kernel.flat[self.winograd.contraction.columns.loads[0].buffer]
+        weights, steps = self._weights(), self.channels // self.group_size
         with (
             code.loop(code.index(self.points), "point", vectorize=False) as point,
             code.loop(end, "panel", lower=begin, vectorize=False) as panel,
         ):
             number = code.add(code.mul(point, self.panels), panel)
-            first = code.mul(number, self.channels * nr)
+            first = code.mul(number, steps * nr)
             column = code.mul(code.sub(panel, begin), nr)
             is_last = code.compare("eq", code.add(panel, 1), end)
             jump = code.select(is_last, code.sub(code.add(begin, self.panels), panel), code.index(1))
-            following = code.add(first, code.mul(jump, self.channels * nr))
+            following = code.add(first, code.mul(jump, steps * nr))
 
             def emit(mr: int) -> None:
                 with code.loop(strips, "strip", vectorize=False) as strip:
                     row = code.mul(strip, mr)
-                    source = code.add(code.mul(point, there.point), code.mul(row, there.row))
+                    source = code.add(
+                        code.mul(point, there.point // self.group_size), code.mul(row, there.row // self.group_size)
+                    )
                     offset = code.add(code.add(code.mul(point, back.point), code.mul(row, back.row)), column)
                     panels = WeightPanels(weights, first, following, code.remainder(strip, 2))
                     self._strip(mr, (there, source), panels, (back, offset))
 
             self._smallest(each, self._mr_choices, emit)
+
+    def _weights(self) -> SSAValue:
+        """The weights as numbers that the micro-kernel multiplies."""
+        buffer = self.kernel.flat[self.winograd.products.weights]
+        if self.group_size == 1:
+            return buffer
+        count = product_of(buffer_type(buffer).shape)
+        return view(self.code, buffer, [floordiv(count, constant(self.group_size))], self._total)
 
     def _strip(
         self, mr: int, rows: tuple[Memory, SSAValue], panels: WeightPanels, sums: tuple[Memory, SSAValue]
@@ -368,21 +434,22 @@ class WinogradConvolution:
 
         Each of two strips prefetches half of the next panel, a single one all of it: weights come from L3 or memory.
         """
-        code, nr = self.code, self.tiles.nr
-        blocks = -(-self.channels // K_BLOCK)
-        lines = range(0, nr, LINE_BYTES // byte_size(f32))
+        code, nr, steps = self.code, self.tiles.nr, self.channels // self.group_size
+        blocks = -(-steps // K_BLOCK)
+        lines = range(0, nr, LINE_BYTES // byte_size(self._total))
         prefetches = tuple(Prefetch(WEIGHT_PREFETCH_STEPS, line, 1) for line in lines)
         half = nr // 2
         ahead = ((0, half),) if self.block > self.tiles.mr else ((0, nr), (half, nr))
-        done = code.mul(panels.half, self.channels * half) if len(ahead) == 1 else code.index(0)
+        done = code.mul(panels.half, steps * half) if len(ahead) == 1 else code.index(0)
         soon = Matrix(panels.buffer, code.add(panels.following, done), 1, nr, self.lanes)
-        kind = MicroKernel(f32, mr, self.tiles.vectors, self.lanes, prefetches=prefetches, ahead=ahead)
+        kind = MicroKernel(self._total, mr, self.tiles.vectors, self.lanes, prefetches=prefetches, ahead=ahead)
         # So few addresses are in registers, and tiles for other numbers of channels are the same function.
-        apart = code.index(rows[0].row) if mr <= min(MOST_ADDRESSES, self.tiles.mr - 1) else rows[0].row
-        left = Matrix(rows[0].buffer, rows[1], apart, 1, self.lanes)
+        apart = rows[0].row // self.group_size
+        each = code.index(apart) if mr <= min(MOST_ADDRESSES, self.tiles.mr - 1) else apart
+        left = Matrix(rows[0].groups, rows[1], each, 1, self.lanes)
         right = Matrix(panels.buffer, panels.first, 1, nr, self.lanes)
         for block in range(blocks):
-            lower, upper = (code.index(at * self.channels // blocks) for at in (block, block + 1))
+            lower, upper = (code.index(at * steps // blocks) for at in (block, block + 1))
             tile = OutputTile(sums[0].buffer, sums[1], code.index(sums[0].row), code.index(block))
             kind.call(self.kernel, TileOperands(left, right, lower, upper, tile, ahead=soon))
 
@@ -402,10 +469,9 @@ class WinogradConvolution:
     def _results(self, sums: Memory, tiles: tuple[SSAValue, SSAValue], panels: tuple[SSAValue, SSAValue]) -> None:
         """The results of some tiles and panels."""
         code, nr, lanes, back = self.code, self.tiles.nr, self.lanes, self.winograd.back
-        blocks = code.dim(back.stage.extents[BLOCK])
         low = code.mul(panels[0], nr // lanes)
-        high = code.minimum(code.mul(panels[1], nr // lanes), blocks)
-        square = code.value(FlattenOp(code.alloc([self.tile**2 * lanes], f32, "tile")))
+        high = code.minimum(code.mul(panels[1], nr // lanes), self._vectors(back.stage.extents, lanes))
+        square = code.value(FlattenOp(code.alloc([self.tile**2 * lanes], self._total, "tile")))
         steps = [code.index(self.side * sums.point), code.index(sums.point)]
         with code.loop(tiles[1], "t", lower=tiles[0], vectorize=False) as t:
             n, row, column = self._position(t, (0, 0))
@@ -421,28 +487,32 @@ class WinogradConvolution:
                 ):
                     offset = code.mul(code.add(code.mul(p, self.tile), q), lanes)
                     value = code.load(square, [offset], lanes)
-                    self._store(value, (n, c, code.add(row, p), code.add(column, q)))
+                    self._store(value, (n, c, self._further(row, p), self._further(column, q)))
 
     def _ends(self, row: SSAValue, column: SSAValue) -> tuple[SSAValue, SSAValue]:
         """How many rows and columns of a tile are results."""
         code, steps = self.code, self.winograd.steps
         if not steps:  # the memory has room for whole tiles
             return code.index(self.tile), code.index(self.tile)
-        rows, columns = (code.dim(steps[0].extents[axis]) for axis in (ROW, COLUMN))
-        return code.minimum(code.sub(rows, row), self.tile), code.minimum(code.sub(columns, column), self.tile)
+        rows, columns = (code.dim(steps[0].extents[axis]) for axis in (self.layout.row, self.layout.column))
+        count, width = self._steps_to(code.sub(rows, row)), self._steps_to(code.sub(columns, column))
+        return code.minimum(count, self.tile), code.minimum(width, self.tile)
 
-    def _store(self, value: SSAValue, position: tuple[SSAValue, SSAValue, SSAValue, SSAValue]) -> None:
+    def _store(self, value: SSAValue, position: Position) -> None:
         """The epilogue of a vector of results, which is stored."""
-        code, back = self.code, self.winograd.back
+        code, back, layout = self.code, self.winograd.back, self.layout
         if not self.winograd.steps:
-            strides = buffer_type(self.kernel.values[back.target]).strides
-            at = [*zip(position, strides, strict=False)]
-            code.store(value, self.kernel.flat[back.target], [code.linear(constant(0), at)])
+            code.store(value, self.kernel.flat[back.target], [self._offset(back.target, position, self.lanes)])
             return
+        n, c, row, column = position
+        at = {layout.batch: n, layout.row: row, layout.column: column}
+        if layout.lane is None:
+            at[layout.channel] = code.mul(c, self.lanes)
+        else:
+            at |= {layout.channel: c, layout.lane: code.index(0)}
         produced = {back.target: value}
         for stage in self.winograd.steps:
-            at = {**dict(enumerate(position)), LANE: code.index(0)}
-            body = Explicit(self.kernel, stage, at, Lanes(LANE, self.lanes))
+            body = Explicit(self.kernel, stage, at, Lanes(layout.vector, self.lanes))
             for load in stage.loads:
                 if load.buffer in produced:
                     body.values[load.result] = produced[load.buffer]

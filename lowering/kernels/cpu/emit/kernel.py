@@ -15,7 +15,7 @@ from math import prod
 
 from typing_extensions import override
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, IndexType, ModuleOp, i32
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, ModuleOp, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
@@ -64,7 +64,7 @@ class Routine(ABC):
         return [*self.sizes(), *(_length(name) for name, kind in buffers.items() if kind.rank == 1)], buffers
 
 
-def flat(dtype: AnyFloat, *names: str) -> dict[str, BufferType]:
+def flat(dtype: AnyFloat | IntegerType, *names: str) -> dict[str, BufferType]:
     """One-dimensional buffers whose lengths are arguments of each call."""
     return {name: BufferType([symbol(_length(name))], dtype) for name in names}
 

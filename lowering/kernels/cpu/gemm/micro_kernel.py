@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
 from typing_extensions import override
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
@@ -186,7 +186,7 @@ class MicroKernel(Routine):
     The call adds the layout of its operands: strides are constants, or `None` if they are arguments.
     """
 
-    dtype: AnyFloat
+    dtype: AnyFloat | IntegerType
     mr: int
     vectors: int
     lanes: int

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, VectorType
+from xdsl.dialects.builtin import AnyFloat, IntegerType, VectorType
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.body import Explicit, Lanes
@@ -224,12 +224,12 @@ def cache_line_ends(gemm: Gemm) -> range:
     return cache_line_ends_of(gemm.tiles.nr, gemm.contraction.element)
 
 
-def cache_line_ends_of(width: int, element: AnyFloat) -> range:
+def cache_line_ends_of(width: int, element: AnyFloat | IntegerType) -> range:
     """The same for so many columns of a type."""
     step = _elements_per_line(width, element)
     return range(step - 1, width, step)
 
 
-def _elements_per_line(width: int, element: AnyFloat) -> int:
+def _elements_per_line(width: int, element: AnyFloat | IntegerType) -> int:
     """Elements in a cache line, at most those of a row of a panel."""
     return min(width, LINE_BYTES // byte_size(element))

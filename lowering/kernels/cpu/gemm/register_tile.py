@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial, reduce
 
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, IntegerType, i16
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
@@ -16,6 +17,7 @@ from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter, OutputTile
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm, cache_line_ends_of
 from lowering.kernels.cpu.traversal.accumulators import MOST, VectorTotals, in_blocks
 from tir_dialect.dims import constant
+from tir_dialect.ops.vectors import DotOp
 
 Element = Callable[[int, SSAValue], SSAValue]
 """Gives an element of the rows, by its row in the tile and its step of K."""
@@ -34,10 +36,13 @@ def k_splits(mr: int, vectors: int, registers: int) -> int:
 
 @dataclass(frozen=True)
 class TileColumns:
-    """The columns of a tile: some vectors of some lanes; and where its code goes."""
+    """The columns of a tile: some vectors of some lanes; and where its code goes.
+
+    Accumulators of `i32` are of products of 16 bits, of which each factor has two in 32 bits.
+    """
 
     code: Code
-    dtype: AnyFloat
+    dtype: AnyFloat | IntegerType
     lanes: int
     vectors: int
 
@@ -45,6 +50,18 @@ class TileColumns:
     def line_ends(self) -> range:
         """The last column in each cache line."""
         return cache_line_ends_of(self.lanes * self.vectors, self.dtype)
+
+    def multiply_add(self, a: SSAValue, b: SSAValue, total: SSAValue) -> SSAValue:
+        """A vector accumulator with the products of two vectors added."""
+        if isinstance(self.dtype, IntegerType):
+            return self.code.value(DotOp((i16, i16), a, b, total))
+        return self.code.fma(a, b, total)
+
+    def added(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The sum of two vector accumulators."""
+        if isinstance(self.dtype, IntegerType):
+            return self.code.value(arith.AddiOp(a, b))
+        return self.code.add_floats(a, b)
 
 
 def grid(gemm: Gemm) -> TileColumns:
@@ -134,7 +151,9 @@ class _Accumulators:
     def totals(self) -> VectorTotals:
         """Memory for the totals between two blocks of steps."""
         indices = [each for chunk in self._accumulators for row in chunk for each in row]
-        return VectorTotals(self._grid.code, self._grid.dtype, self._buffer, indices, self._grid.lanes)
+        dtype = self._grid.dtype
+        assert isinstance(dtype, AnyFloat)  # sums of integers are exact in any order, and need no totals
+        return VectorTotals(self._grid.code, dtype, self._buffer, indices, self._grid.lanes)
 
     def add(self, chunk: int, r: SSAValue, element: Element, vector: Callable[[SSAValue, int], SSAValue]) -> None:
         """Emits the multiply-adds of one step of K."""
@@ -143,9 +162,8 @@ class _Accumulators:
         for i, row in enumerate(self._accumulators[chunk]):
             factor = code.splat(element(i, r), lanes)
             for accumulator, column in zip(row, columns, strict=True):
-                code.store(
-                    code.fma(factor, column, code.load(self._buffer, accumulator, lanes)), self._buffer, accumulator
-                )
+                total = code.load(self._buffer, accumulator, lanes)
+                code.store(self._grid.multiply_add(factor, column, total), self._buffer, accumulator)
 
     def prefetch(self, tile: SSAValue | OutputTile) -> None:
         """Prefetches the rows of the output, which takes less time than the accumulators."""
@@ -179,7 +197,7 @@ class _Accumulators:
             mask = None if count is None else code.leading(code.sub(count, v * lanes), lanes)
             index = tile.index(code, i, v * lanes)
             if adds:
-                value = code.add_floats(code.load(tile.buffer, index, lanes, mask), value)
+                value = self._grid.added(code.load(tile.buffer, index, lanes, mask), value)
             code.store(value, tile.buffer, index, mask)
 
         if tile.k_block is None:
@@ -196,7 +214,7 @@ class _Accumulators:
         for i, row in enumerate(self._accumulators[0]):
             for v in range(len(row)):
                 values = [code.load(self._buffer, chunk[i][v], lanes) for chunk in self._accumulators]
-                put(reduce(code.add_floats, values), i, v)
+                put(reduce(self._grid.added, values), i, v)
 
 
 Corner = tuple[SSAValue, SSAValue]

@@ -256,8 +256,8 @@ def find_contraction(stage: Stage) -> Contraction | None:
     if len(stores) != 1 or any(axis.kind not in _KINDS for axis in stage.axes):
         return None
     (store,) = stores
-    values = _factors(stage, store)
-    if values is None or not _starts_at_zero(stage, store) or not _writes_each_element_once(stage, store):
+    values = factors_of(stage, store)
+    if values is None or not starts_at_zero(stage, store) or not _writes_each_element_once(stage, store):
         return None
     elements = [_element_of(value) for value in values]
     if elements[0] is None or elements[0] != elements[1]:
@@ -294,7 +294,7 @@ MANY_COLUMNS = 64
 _KINDS = (IteratorKind.SPATIAL, IteratorKind.REDUCE)
 
 
-def _factors(stage: Stage, store: StoreOp) -> tuple[SSAValue, SSAValue] | None:
+def factors_of(stage: Stage, store: StoreOp) -> tuple[SSAValue, SSAValue] | None:
     """The two factors of `C[..] = C[..] + a * b`."""
     total = store.value.owner
     if not isinstance(total, arith.AddfOp | arith.AddiOp):
@@ -309,7 +309,8 @@ def _factors(stage: Stage, store: StoreOp) -> tuple[SSAValue, SSAValue] | None:
     return None
 
 
-def _starts_at_zero(stage: Stage, store: StoreOp) -> bool:
+def starts_at_zero(stage: Stage, store: StoreOp) -> bool:
+    """Whether the accumulator that is stored is 0 before the first product."""
     firsts = [op for op in stage.init if isinstance(op, StoreOp)]
     if len(firsts) != 1 or firsts[0].buffer is not store.buffer or stage.accesses[firsts[0]] != stage.accesses[store]:
         return False

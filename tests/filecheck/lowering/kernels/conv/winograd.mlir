@@ -15,8 +15,8 @@
 // CHECK:             %patch = tir.alloc_buffer : !tir.buffer<[128], f32, align = 64>
 // CHECK:             tir.for (%t)
 // CHECK:               tir.for (%c)
-// CHECK:                 tir.call unchecked @relax.routine.linear.16to16x8{{.*}}(%x_1, %transformed)
-// CHECK:                 tir.call unchecked @relax.routine.linear.16to16x8{{.*}}, %transformed)
+// CHECK:                 tir.call unchecked @relax.routine.linear.f32.16to16x8{{.*}}(%x_1, %transformed)
+// CHECK:                 tir.call unchecked @relax.routine.linear.f32.16to16x8{{.*}}, %transformed)
 
 // A GEMM for each point, by the register tiles of other GEMMs, with rows that are left over by smaller ones.
 // CHECK:             tir.for (%point)
@@ -27,7 +27,7 @@
 
 // The inverse transform of a tile, and the epilogue with the results that lie within the image.
 // CHECK:             %tile = tir.alloc_buffer : !tir.buffer<[32], f32, align = 64>
-// CHECK:             tir.call unchecked @relax.routine.linear.16to4x8{{.*}}(%sums, %
+// CHECK:             tir.call unchecked @relax.routine.linear.f32.16to4x8{{.*}}(%sums, %
 // CHECK:             tir.for (%p_1)
 // CHECK:               tir.for (%q_1)
 // CHECK:                 arith.maximumf
