@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 from typing_extensions import override
@@ -193,8 +194,8 @@ class WinogradConvolution:
         """As many tiles as let their patches and sums take half of L2."""
         each = 4 * self.points * (self.channels // self.group_size + min(self.filters, 2 * self.tiles.nr))
         fitting = target.l2_bytes // 2 // each
-        known = self.count.constant_value
-        most = max(LEAST_TILES, min(MOST_TILES, fitting // self.tiles.mr * self.tiles.mr))
+        known, mr = self.count.constant_value, self.tiles.mr
+        most = max(-(-LEAST_TILES // mr), min(MOST_TILES, fitting) // mr) * mr
         return most if known is None else max(1, min(most, known))
 
     def emit(self) -> None:
@@ -209,7 +210,7 @@ class WinogradConvolution:
             back = self._memory("sums", rows, self.panel_group * self.tiles.nr + self.lanes, 1)
             with code.loop(upper, "unit", lower=lower, plain=True) as unit:
                 block, split = code.divide(unit, code.dim(splits)), code.remainder(unit, code.dim(splits))
-                first, last = self._range(block, code.dim(self.count), code.dim(blocks))
+                first, last = self._tiles_of(block, code.dim(blocks))
                 low, high = self._range(split, code.index(self.panels), code.dim(splits))
                 self._patches(there, first, last)
                 groups = code.divide(code.add(code.sub(high, low), self.panel_group - 1), self.panel_group)
@@ -228,6 +229,13 @@ class WinogradConvolution:
         groups = code.alloc([self.points * point // group], self._total, name)
         dtype = self.winograd.there.program.dtype
         return Memory(view(code, groups, [self.points * point], dtype), groups, width, point)
+
+    def _tiles_of(self, block: SSAValue, blocks: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """The first tile of a block and the one after its last: whole register tiles, but for the last block."""
+        code, count, mr = self.code, self.code.dim(self.count), self.tiles.mr
+        strips = code.divide(code.add(count, mr - 1), mr)
+        first, last = (code.mul(each, mr) for each in self._range(block, strips, blocks))
+        return first, code.minimum(last, count)
 
     def _range(self, number: SSAValue, count: SSAValue, parts: SSAValue) -> tuple[SSAValue, SSAValue]:
         code = self.code
@@ -375,8 +383,9 @@ class WinogradConvolution:
         most, known = self.tiles.mr, self.count.constant_value
         if known is None:
             return tuple(sorted({most, *range(2, most, 2 if most <= 8 else 3), 1}, reverse=True))
-        blocks = max(1, -(-known // self.block))
-        sizes = {known // blocks, -(-known // blocks)} - {0}
+        strips, blocks = -(-known // most), max(1, -(-known // self.block))
+        ends = [min(known, most * (number * strips // blocks)) for number in range(blocks + 1)]
+        sizes = {last - first for first, last in pairwise(ends)} - {0}
         return tuple(sorted({-(-size // -(-size // most)) for size in sizes}, reverse=True)) or (1,)
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, Float32Type, FloatAttr, IntegerType, f32, i8, i16, i32
+from xdsl.dialects.builtin import AnyFloat, Float32Type, FloatAttr, IndexType, IntegerType, f32, i8, i16, i32
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.kernels.cpu.structure.contraction import Contraction, factors_of, starts_at_zero
@@ -270,7 +270,9 @@ def _back(stage: Stage, layout: TileLayout) -> Transform | None:
 
 def _is_map(stage: Stage, layout: TileLayout) -> bool:
     """Whether a stage has the axes of a transform, one input and one output, and no code but arithmetic."""
-    if len(stage.axes) != layout.rank or stage.pinned or stage.init or len({op.buffer for op in stage.stores}) != 1:
+    if len(stage.axes) != layout.rank or stage.init or len({op.buffer for op in stage.stores}) != 1:
+        return False
+    if not stage.pinned <= {layout.row, layout.column}:  # with dilation, indices of these are quotients and remainders
         return False
     spatial = all(axis.kind is IteratorKind.SPATIAL for axis in stage.axes)
     known = stage.extents[layout.vector].constant_value is not None
@@ -378,6 +380,8 @@ def _program(stage: Stage, inputs: Mapping[LoadOp, tuple[int, int]], stores: Seq
     values: dict[SSAValue, int] = {op.results[0]: number for number, op in enumerate((*inputs, *numbers))}
     instructions: list[Instruction] = []
     for op in stage.body:
+        if op.results and isinstance(op.results[0].type, IndexType):
+            continue
         name = _NAMES.get(type(op))
         if name is not None:
             values[op.results[0]] = len(inputs) + len(numbers) + len(instructions)
