@@ -540,7 +540,7 @@ class Arithmetic:
 
 
 FLOATS = Arithmetic(1, 4, {2: (45, 60), 4: (140, 180)})
-BYTES = Arithmetic(2, 2, {2: (28, 60)})
+BYTES = Arithmetic(2, 2, {2: (30, 90)})
 BYTES_PER_CYCLE = 4
 """At which weights come from the last-level cache or memory."""
 LEAST_GAIN = 0.85

@@ -92,22 +92,34 @@ def lanes_to_integer(b: LLVMBuilder, value: SSAValue, result: Attribute, signed:
 
 
 def _has_saturation(b: LLVMBuilder, value: SSAValue) -> bool:
-    """Whether integers of a register of f32 become bytes by an instruction that saturates."""
-    return b.module.avx512 and value.type == VectorType(f32, [REGISTER])
+    """Whether integers of a register of f32 become bytes by instructions that saturate."""
+    count = REGISTER if b.module.avx512 else _AVX2_REGISTER
+    return b.module.vector_bits >= 32 * count and value.type == VectorType(f32, [count])
 
 
 _CURRENT_ROUNDING = 4
+_AVX2_REGISTER = 8
+"""Numbers of f32 in a register of AVX2."""
 
 
 def _saturated(b: LLVMBuilder, value: SSAValue, result: Attribute) -> SSAValue:
-    """A register of f32 as `ui8`: what no integer of 32 bits is becomes -2^31, which is above 255 without a sign.
+    """A register of f32 as `ui8`: what no integer of 32 bits is becomes -2^31.
 
-    Rounding to even before is left to the conversion.
+    With AVX-512 that is above 255 without a sign, so numbers from 0 on are converted; with AVX2 it is below 0, so
+    numbers to 255 are, and NaN. Rounding to even before is left to the conversion.
     """
-    source, kind = value.owner, "cvttps2dq"
+    source, kind = value.owner, "cvttps2dq" if b.module.avx512 else "cvtt.ps2dq"
     if isinstance(source, llvm.CallIntrinsicOp) and source.intrin.data.startswith("llvm.roundeven."):
-        value, kind = source.args[0], "cvtps2dq"
-    zero, wide = b.float(0.0, value.type), like(value.type, i32)
+        value, kind = source.args[0], kind.replace("tt", "t")
+    wide = like(value.type, i32)
+    if not b.module.avx512:
+        most = b.float(255.0, value.type)
+        number = b.select(b.compare_floats("ogt", value, most), most, value)
+        whole = b.intrinsic(f"llvm.x86.avx.{kind}.256", (number,), wide)
+        positive = b.overloaded("llvm.smax", (whole, b.integer(0, wide)), wide)
+        least = b.overloaded("llvm.smin", (positive, b.integer(255, wide)), wide)
+        return b.make(llvm.TruncOp, (least,), result)
+    zero = b.float(0.0, value.type)
     number = b.select(b.compare_floats("ogt", value, zero), value, zero)
     operands = (number, b.integer(0, wide), b.integer(-1, i16), b.integer(_CURRENT_ROUNDING, i32))
     whole = b.intrinsic(f"llvm.x86.avx512.mask.{kind}.512", operands, wide)

@@ -50,6 +50,8 @@ K_BLOCK = 512
 """Steps of an accumulator at most."""
 ROW_LENGTHS = (K_BLOCK // 4, K_BLOCK)
 """Channels for which a tile has memory: how far tiles are apart is a constant in code, and less memory is no faster."""
+MOST_INLINED = 2
+"""The side of tiles whose inverse transform and epilogue are code of their own: values stay in registers."""
 MOST_ADDRESSES = 8
 """Rows of a register tile, each of which has an address of its own in a register, at most."""
 
@@ -76,15 +78,24 @@ class LinearMap(Routine):
     @override
     def buffers(self) -> Mapping[str, BufferType]:
         program = self.program
-        return flat(i8 if program.extends else program.dtype, "inputs") | flat(program.dtype, "outputs")
+        return flat(program.source, "inputs") | flat(program.dtype, "outputs")
 
     @override
     def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
+        steps = size["row_step"], size["column_step"]
+        for number, value in enumerate(self.results(code, buffer["inputs"], size["source"], steps)):
+            offset = code.add(size["target"], code.mul(size["step"], number))
+            code.store(value, buffer["outputs"], [offset])
+
+    def results(
+        self, code: Code, inputs: SSAValue, source: SSAValue, steps: tuple[SSAValue, SSAValue]
+    ) -> Sequence[SSAValue]:
+        """The values of the outputs, whose code goes here."""
         program, lanes = self.program, self.lanes
         values: list[SSAValue] = []
         for row, column in program.inputs:
-            away = code.add(code.mul(size["row_step"], row), code.mul(size["column_step"], column))
-            value = code.load(buffer["inputs"], [code.add(size["source"], away)], lanes)
+            away = code.add(code.mul(steps[0], row), code.mul(steps[1], column))
+            value = code.load(inputs, [code.add(source, away)], lanes)
             values.append(as_int16(code, value, program.source, lanes) if program.extends else value)
         values += [code.splat(code.number(number, f32), lanes) for number in program.numbers]
         products: dict[int, tuple[SSAValue, SSAValue]] = {}
@@ -92,9 +103,7 @@ class LinearMap(Routine):
             values.append(self._value(code, name, (left, right), values, products))
             if name == "mul":
                 products[len(values) - 1] = values[left], values[right]
-        for number, output in enumerate(program.outputs):
-            offset = code.add(size["target"], code.mul(size["step"], number))
-            code.store(values[output], buffer["outputs"], [offset])
+        return [values[output] for output in program.outputs]
 
     def _value(
         self,
@@ -265,7 +274,7 @@ class WinogradConvolution:
         strides = buffer_type(self.kernel.values[self.winograd.data]).strides
         steps = [code.dim(strides[axis] * self.dilation) for axis in (self.layout.row, self.layout.column)]
         program = LinearMap(lanes, there.program)
-        patch = code.alloc([self.points * lanes], i8 if there.program.extends else there.program.dtype, "patch")
+        patch = code.alloc([self.points * lanes], there.program.source, "patch")
         patch = code.value(FlattenOp(patch))
         with code.loop(last, "t", lower=first, vectorize=False) as t:
             n, row, column = self._position(t, self._low)
@@ -480,23 +489,42 @@ class WinogradConvolution:
         code, nr, lanes, back = self.code, self.tiles.nr, self.lanes, self.winograd.back
         low = code.mul(panels[0], nr // lanes)
         high = code.minimum(code.mul(panels[1], nr // lanes), self._vectors(back.stage.extents, lanes))
-        square = code.value(FlattenOp(code.alloc([self.tile**2 * lanes], self._total, "tile")))
-        steps = [code.index(self.side * sums.point), code.index(sums.point)]
+        program = LinearMap(lanes, back.program)
+        steps = code.index(self.side * sums.point), code.index(sums.point)
         with code.loop(tiles[1], "t", lower=tiles[0], vectorize=False) as t:
             n, row, column = self._position(t, (0, 0))
             slot = code.mul(code.sub(t, tiles[0]), sums.row)
-            ends = self._ends(row, column)
-            with code.loop(high, "c", lower=low, vectorize=False) as c:
-                source = code.add(slot, code.mul(code.sub(c, low), lanes))
+            count, width = self._ends(row, column)
+
+            def whole(c: SSAValue, source: SSAValue) -> None:
+                for number, value in enumerate(program.results(code, sums.buffer, source, steps)):
+                    p, q = map(code.index, divmod(number, self.tile))
+                    self._store(value, (n, c, self._further(row, p), self._further(column, q)))
+
+            def some(c: SSAValue, source: SSAValue) -> None:
+                square = code.value(FlattenOp(code.alloc([self.tile**2 * lanes], self._total, "tile")))
                 sizes = [source, *steps, code.index(0), code.index(lanes)]
-                self.kernel.routines.call(code, LinearMap(lanes, back.program), sizes, [sums.buffer, square])
+                self.kernel.routines.call(code, program, sizes, [sums.buffer, square])
                 with (
-                    code.loop(ends[0], "p", vectorize=False) as p,
-                    code.loop(ends[1], "q", vectorize=False) as q,
+                    code.loop(count, "p", vectorize=False) as p,
+                    code.loop(width, "q", vectorize=False) as q,
                 ):
                     offset = code.mul(code.add(code.mul(p, self.tile), q), lanes)
                     value = code.load(square, [offset], lanes)
                     self._store(value, (n, c, self._further(row, p), self._further(column, q)))
+
+            def channels(emit: Callable[[SSAValue, SSAValue], None]) -> None:
+                with code.loop(high, "c", lower=low, vectorize=False) as c:
+                    emit(c, code.add(slot, code.mul(code.sub(c, low), lanes)))
+
+            if self.tile > MOST_INLINED:
+                channels(some)
+            else:
+                is_whole = code.both(code.compare("eq", count, self.tile), code.compare("eq", width, self.tile))
+                with code.when(is_whole) as branch:
+                    channels(whole)
+                with code.otherwise(branch):
+                    channels(some)
 
     def _ends(self, row: SSAValue, column: SSAValue) -> tuple[SSAValue, SSAValue]:
         """How many rows and columns of a tile are results."""

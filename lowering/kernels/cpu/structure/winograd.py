@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, FloatAttr, IndexType, IntegerType, f32, i8, i16, i32
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.structure.contraction import Contraction, factors_of, starts_at_zero
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
@@ -66,7 +66,7 @@ class LinearProgram:
 
     dtype: AnyFloat | IntegerType
     """In which it computes."""
-    source: Attribute
+    source: AnyFloat | IntegerType
     """The dtype of what is loaded, from which bytes are extended."""
     inputs: tuple[tuple[int, int], ...]
     """The row and column of each input: the first values."""
@@ -375,7 +375,7 @@ def _program(stage: Stage, inputs: Mapping[LoadOp, tuple[int, int]], stores: Seq
     dtype = next((each for each in _DTYPES if each == stores[0].value.type), None)
     if dtype is None:
         return None
-    source: Attribute = dtype
+    source = dtype
     numbers = [op for op in stage.body if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr)]
     values: dict[SSAValue, int] = {op.results[0]: number for number, op in enumerate((*inputs, *numbers))}
     instructions: list[Instruction] = []

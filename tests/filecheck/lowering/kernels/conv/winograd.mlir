@@ -25,7 +25,9 @@
 // CHECK:                   tir.call unchecked @relax.routine.tile.f32.6x16{{.*}}(%transformed, %k_1, %sums)
 // CHECK:                   tir.call unchecked @relax.routine.tile.f32.4x16{{.*}}(%transformed, %k_1, %sums)
 
-// The inverse transform of a tile, and the epilogue with the results that lie within the image.
+// The inverse transform of a tile and the epilogue: in registers if the whole tile lies within the image, else of the
+// results that do.
+// CHECK-COUNT-4:     arith.maximumf
 // CHECK:             %tile = tir.alloc_buffer : !tir.buffer<[32], f32, align = 64>
 // CHECK:             tir.call unchecked @relax.routine.linear.f32.16to4x8{{.*}}(%sums, %
 // CHECK:             tir.for (%p_1)
