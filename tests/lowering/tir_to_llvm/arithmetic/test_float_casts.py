@@ -66,15 +66,34 @@ def test_bytes_of_rounded_numbers(same_as_interpreter) -> None:
     same_as_interpreter(rounded(len(x)), [x, np.zeros(len(x), np.int8)], {})
 
 
+@pytest.mark.parametrize("rounds", [True, False])
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_bytes_of_registers(lanes: int, rounds: bool, same_as_interpreter) -> None:
+    """A register of AVX2, or of AVX-512, at a time."""
+    x = edges(np.float32)
+    x = np.concatenate([x, np.zeros(-len(x) % lanes, np.float32)]).reshape(-1, lanes)
+    text = rounded(lanes) if rounds else program("fptoui", "f32", "i8", lanes)
+    text = text.replace(f"<[{lanes}],", f"<[{len(x)}, {lanes}],").replace("[%i]", "[%row, %i]")
+    text = text.replace(
+        "tir.for vec", f"%rows = arith.constant {len(x)} : index\n  tir.for (%row) in (%rows) {{ tir.for vec"
+    )
+    same_as_interpreter(text.rstrip()[:-1] + "}}", [x, np.zeros(x.shape, np.int8)], {})
+
+
 @pytest.mark.parametrize(
-    ("text", "conversion"), [(rounded(16), "vcvtps2dq"), (rounded(16).replace("%r :", "%x :"), "vcvttps2dq")]
+    ("level", "lanes", "narrows", "rounding"),
+    [(3, 8, "vpackuswb", "vroundps"), (4, 16, "vpmovusdb", "vrndscaleps")],
 )
-def test_bytes_are_rounded_and_saturated_by_instructions(text: str, conversion: str) -> None:
-    target = Target.parse("x86-64-v4")
+@pytest.mark.parametrize("rounds", [True, False])
+def test_bytes_are_rounded_and_saturated_by_instructions(
+    level: int, lanes: int, narrows: str, rounding: str, rounds: bool
+) -> None:
+    target, text = Target.parse(f"x86-64-v{level}"), rounded(lanes)
+    text = text if rounds else text.replace("%r :", "%x :")
     assembly = emit_assembly(lower_prim_funcs(list(parse(text).ops), LoweringOptions.of(target)), target)
-    assert conversion in assembly
-    assert "vpmovusdb" in assembly
-    assert "vrndscaleps" not in assembly
+    assert ("vcvtps2dq" if rounds else "vcvttps2dq") in assembly
+    assert narrows in assembly
+    assert rounding not in assembly
 
 
 def test_halves_of_doubles(same_as_interpreter) -> None:
