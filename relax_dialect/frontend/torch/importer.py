@@ -21,6 +21,7 @@ from relax_dialect.frontend.torch.complex_numbers import is_supported as is_comp
 from relax_dialect.frontend.torch.dtypes import element_type, is_complex, to_array
 from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, is_number
 from relax_dialect.frontend.torch.guards import Guards, guarded, size_guards, without_marks
+from relax_dialect.frontend.torch.layers import layer_decompositions
 from relax_dialect.frontend.torch.program import (
     GETITEM,
     NO_CONVERTER,
@@ -94,6 +95,7 @@ def decomposition_table() -> Any:
         for operator in list(table.keys()):
             if name_of(operator) in CONVERTERS:
                 table.pop(operator)
+        table.update(layer_decompositions())
         return table
 
 

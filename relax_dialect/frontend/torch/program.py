@@ -4,8 +4,10 @@ can be wrong with a program.
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
@@ -224,11 +226,22 @@ def load_program(path: str | PathLike[str] | BinaryIO) -> ExportedProgram:
     """The program in a `.pt2` file; `TorchImportError` if there is none, or PyTorch cannot read it."""
     library = torch()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _without_log("torch.export"):
             warnings.simplefilter("ignore")  # of what PyTorch does with its own file
             return library.export.load(fspath(path) if isinstance(path, str | PathLike) else path)
     except Exception as error:  # archives, pickles and schemas that are wrong are of many kinds, none of them listed
         raise TorchImportError(f"the file cannot be read: {error}") from error
+
+
+@contextmanager
+def _without_log(name: str) -> Generator[None]:
+    """Keeps a module from logging, with its traceback, an error that it then raises."""
+    logger = logging.getLogger(name)
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def is_symbolic(value: Any) -> bool:

@@ -12,6 +12,8 @@ import torch
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._dynamo.testing import CompileCounterWithBackend
 
+from lowering.compiler.build import build
+from xdsl_relax import dynamo
 from xdsl_relax.dynamo import FallbackWarning, backend
 
 
@@ -132,31 +134,173 @@ def test_a_convolution_network():
 
 
 @torch.no_grad()
-def test_a_transformer_layer():
-    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
-    torch.backends.mha.set_fastpath_enabled(False)
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_transformer_layer(norm_first: bool):
+    """PyTorch computes it by one operator, with and without masks."""
+    activation = "gelu" if norm_first else "relu"
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, 0.1, activation, batch_first=True, norm_first=norm_first).eval()
     fast = compiled(layer)
     for batch, length in ((2, 5), (3, 17)):
         x = torch.randn(batch, length, 16)
         torch.testing.assert_close(fast(x), layer(x), rtol=1e-4, atol=1e-5)
+    hidden = torch.arange(17) >= torch.tensor([[17], [9], [2]])
+    later = torch.ones(17, 17, dtype=torch.bool).triu(1)
+    for masks in ({"src_key_padding_mask": hidden}, {"src_key_padding_mask": hidden, "src_mask": later}):
+        torch.testing.assert_close(fast(x, **masks), layer(x, **masks), rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_attention_and_its_weights():
+    layer = torch.nn.MultiheadAttention(16, 4, batch_first=True).eval()
+    fast = compiled(layer)
+    x, y = torch.randn(2, 5, 16), torch.randn(2, 9, 16)
+    later = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    for operands, options in (
+        ((x, x, x), {}),
+        ((x, x, x), {"attn_mask": later, "average_attn_weights": False}),
+        ((x, y, y), {"need_weights": False}),
+    ):
+        for found, expected in zip(fast(*operands, **options), layer(*operands, **options), strict=True):
+            torch.testing.assert_close(found, expected)
+
+
+class _Broken(torch.nn.Module):
+    """A layer of two graphs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        x = self.linear(x)
+        torch._dynamo.graph_break()
+        return x.relu()
+
+
+@torch.no_grad()
+def test_layers_that_share_a_graph_have_their_own_weights():
+    layers = [_Broken() for _ in range(3)]
+    graphs = CompileCounterWithBackend(backend)
+    fast = [torch.compile(layer, backend=graphs) for layer in layers]
+    x = torch.randn(2, 4)
+    for _ in range(2):
+        for one, layer in zip(fast, layers, strict=True):
+            torch.testing.assert_close(one(x), layer(x))
+    assert graphs.frame_count == 2  # before the break, and after it
+
+
+@torch.no_grad()
+def test_parameters_that_are_replaced_are_seen(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(dynamo, "MOST_PROGRAMS", 3)
+    model = mlp()
+    fast = compiled(model)
+    x = torch.randn(3, 4)
+    for _ in range(5):
+        model[0].weight = torch.nn.Parameter(torch.randn(8, 4))
+        torch.testing.assert_close(fast(x), model(x))
+    model[0].bias.data = torch.randn(8)
+    torch.testing.assert_close(fast(x), model(x))
+
+
+@torch.no_grad()
+def test_tensors_that_change_at_each_call_are_passed(monkeypatch: pytest.MonkeyPatch):
+    built = list[Any]()
+
+    def counted(module: Any, **options: Any) -> Any:
+        built.append(module)
+        return build(module, **options)
+
+    monkeypatch.setattr(dynamo, "build", counted)
+    norm = torch.nn.BatchNorm1d(4)
+    twin = copy.deepcopy(norm)
+    fast = compiled(norm)
+    for _ in range(5):
+        x = torch.randn(6, 4)
+        torch.testing.assert_close(fast(x), twin(x))  # which writes the running statistics
+        norm.weight.add_(1)
+        twin.weight.add_(1)
+    torch.testing.assert_close(norm.running_mean, twin.running_mean)
+    assert len(built) == 2 + dynamo.MOST_CHANGES
+
+
+def test_random_numbers_follow_the_seed_of_pytorch():
+    fast = compiled(torch.nn.Dropout(0.5))
+    x = torch.ones(1000)
+    first, second = fast(x), fast(x)
+    assert set(first.tolist()) == {0.0, 2.0}
+    assert not torch.equal(first, second)
+    torch.manual_seed(0)
+    assert torch.equal(fast(x), first)
+
+
+@torch.no_grad()
+def test_complex_numbers():
+    scale = torch.nn.Parameter(torch.randn(5, dtype=torch.complex64))
+
+    def function(x: Any, z: Any) -> Any:
+        return torch.fft.rfft(x) * scale, z.conj() + 1, z.abs()
+
+    fast = compiled(function)
+    z = torch.randn(2, 3, dtype=torch.complex64)
+    for given in (z, z.conj()):
+        x = torch.randn(3, 8)
+        for found, expected in zip(fast(x, given), function(x, given), strict=True):
+            torch.testing.assert_close(found, expected)
+
+
+@torch.no_grad()
+def test_checks_of_decompositions():
+    """They are effects, whose order PyTorch keeps by tokens."""
+    layer = torch.nn.Linear(3, 3)
+
+    def function(x: Any) -> Any:
+        return layer(torch.linalg.solve(x, torch.eye(3)))
+
+    x = torch.randn(3, 3) + 3 * torch.eye(3)
+    torch.testing.assert_close(compiled(function)(x), function(x), rtol=1e-4, atol=1e-5)
+
+
+def test_results_have_the_strides_of_pytorch():
+    def function(x: Any) -> Any:
+        y = x * 2
+        return y, y.transpose(0, 1), y.sum(0)
+
+    x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    for found, expected in zip(compiled(function)(x), function(x), strict=True):
+        torch.testing.assert_close(found, expected)
+        assert found.stride() == expected.stride()
 
 
 def test_what_is_not_supported_runs_in_pytorch_with_a_warning():
     def function(x: Any) -> Any:
-        return torch.special.bessel_j0(x) + 1
+        return x + torch.hash_tensor(x).to(torch.float32)
 
     x = torch.randn(5)
-    with pytest.warns(FallbackWarning, match=r"(?s)a graph runs in PyTorch: .*bessel_j0"):
+    with pytest.warns(FallbackWarning, match=r"(?s)a graph runs in PyTorch: .*hash_tensor"):
         found = torch.compile(function, backend=backend)(x)
     torch.testing.assert_close(found, function(x))
     torch._dynamo.reset()
-    with pytest.raises(BackendCompilerFailed, match="bessel_j0"):
+    with pytest.raises(BackendCompilerFailed, match="hash_tensor"):
         compiled(function)(x)
 
 
-def test_options_that_there_are_not_are_named():
-    with pytest.raises(BackendCompilerFailed, match=r"expected options among target, fallback, freeze, got tile"):
-        compiled(lambda x: x + 1, tile=4)(torch.ones(2))
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tile": 4}, "expected options among target, fallback, freeze, got tile"),
+        ({"target": "cuda", "fallback": True}, 'unknown target "cuda": programs are compiled for CPUs'),
+        ({"target": 3}, "the option target of the backend xdsl_relax is a text or a Target, got 3"),
+        ({"fallback": "no"}, "the option fallback of the backend xdsl_relax is True or False, got 'no'"),
+    ],
+)
+def test_options_that_there_are_not_are_named(options: dict[str, Any], message: str):
+    with pytest.raises(BackendCompilerFailed, match=message):
+        compiled(lambda x: x + 1, **options)(torch.ones(2))
+
+
+def test_there_are_no_modes():
+    with pytest.raises(BackendCompilerFailed, match="has no modes, got mode='max-autotune': leave it out"):
+        torch.compile(lambda x: x + 1, backend="xdsl_relax", mode="max-autotune")(torch.ones(2))
 
 
 def test_nothing_is_said_of_what_is_compiled():
