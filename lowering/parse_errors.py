@@ -55,9 +55,12 @@ def explained(
         return _unclosed(error, text, offset) or other
     if (twice := _TWICE.fullmatch(message)) is not None:
         return _unclosed(error, text, offset) or ParseError(span, _defined_twice(twice["name"], span, text, offset))
+    for moved in _type_of_constant, _unknown_type:
+        if (better := moved(message, text, span)) is not None:
+            return better
     for pattern, hint in _HINTS:
-        if re.fullmatch(pattern, message) is not None and (better := hint(text, span)) is not None:
-            return ParseError(span, better)
+        if re.fullmatch(pattern, message) is not None and (said := hint(text, span)) is not None:
+            return ParseError(span, said)
     missing = _MISSING.fullmatch(message)
     if op is not None and missing is not None and not _in_type(text, span):
         words = [word for word in missing.groups() if word is not None]
@@ -106,11 +109,28 @@ def _not_an_operation(text: str, span: Span) -> str:
     message = f"expected an operation or '}}', got '{span.text}'"
     if span.text == "," and re.search(r"\breturn[^\n]*$", text[: span.start]) is not None:
         return f"{message}; several results are one tuple: %0 = relax.tuple(%x, %y)"
+    if re.match(r"\w+\s*(,\s*\w+\s*)*=", text[span.start :]) is not None:
+        return f"{message}; names of values begin with %: %{span.text}"
     return message
+
+
+def _type_of_constant(message: str, text: str, span: Span) -> ParseError | None:
+    """What to say of a type of relax where the elements of a constant have one of MLIR."""
+    if not message.startswith("Expected memref, vector or tensor type"):
+        return None
+    found = list(re.finditer(r"!relax\.tensor<\[(?P<dims>[\d\s,]*)\],\s*(?P<dtype>\w+)>", text[: span.start]))
+    if not found or text[found[-1].end() : span.start].strip():
+        return None
+    dims = "".join(f"{each.strip()}x" for each in found[-1]["dims"].split(",") if each.strip())
+    wrong = Span(*found[-1].span(), span.input)
+    wanted = f"tensor<{dims}{found[-1]['dtype']}>"
+    return ParseError(wrong, f"dense<...> is followed by a type of MLIR; did you mean {wanted}?")
 
 
 def _instead_of_value(text: str, span: Span) -> str | None:
     """What to say of something else where a value has to stand."""
+    if not span.text:
+        return "expected a value, got the end of the text"
     got = f"expected a value, got '{span.text}'"
     in_graph = "relax." in text[text.rfind("\n", 0, span.start) + 1 : span.start]
     if in_graph and span.text == "[":
@@ -130,7 +150,26 @@ def _instead_of_type(text: str, span: Span) -> str | None:
         return f"unknown type '{span.text}'; did you mean {known}?"
     if re.match(r"(?:relax|tir|vm)\.\w", span.text):
         return f"types of dialects begin with !: !{span.text}"
+    if (quoted := span.text[1:-1]) and span.text[0] == '"':
+        return f"types stand without quotes: {_TYPES.get(quoted, quoted)}"
     return None
+
+
+_TYPE_NAMES = ("relax.tensor", "relax.shape", "relax.tuple", "relax.object", "relax.prim", "relax.func", "tir.buffer")
+
+
+def _unknown_type(message: str, text: str, span: Span) -> ParseError | None:
+    """What to say of the name of a type that there is not, behind which the parser has noticed it."""
+    if re.fullmatch(r"undefined symbol alias '!.*'|'\S+' is not registered|Expected attribute name\.", message) is None:
+        return None
+    found = re.search(r"!(?P<name>[\w.]+)\W*$", text[: span.end])
+    if found is None:
+        return None
+    last = {each.rpartition(".")[2]: each for each in _TYPE_NAMES}
+    close = get_close_matches(found["name"].rpartition(".")[2].lower(), last, n=1)
+    hint = "".join(f"; did you mean !{last[each]}?" for each in close)
+    wrong = Span(found.start(), found.end("name"), span.input)
+    return ParseError(wrong, f"unknown type '!{found['name']}'{hint}")
 
 
 _SHAPED = re.compile(r"((?:(?:\d+|\?|\w+?)x)*)([a-z]+\d+)\b|(\d+(?:\s*,\s*\w+)*)")
@@ -140,6 +179,8 @@ def _instead_of_shape(text: str, span: Span) -> str | None:
     """What to say of something else where a shape has to stand."""
     kind = re.search(r"!(relax\.tensor|tir\.buffer)<\s*$", text[max(0, span.start - 40) : span.start])
     written = _SHAPED.match(text, span.start)
+    if kind is not None and span.text == "(":
+        return f"expected a shape in brackets: !{kind[1]}<[4, n], f32>"
     if written is None or kind is None:
         return None
     dims, dtype = written[1], written[2]

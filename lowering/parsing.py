@@ -190,7 +190,10 @@ class LocatedParser(Parser):
 
         close = near_operators(name, {*op_classes(), *(known.name for known in self.ctx.loaded_ops)})
         advice = f"; did you mean {' or '.join(repr(match) for match in close)}" if close else ""
-        position = self.lexer.input.content.find(name, self._op_start)
+        text = self.lexer.input.content
+        position = text.find(name, self._op_start)
+        if re.match(r"\s*(,\s*\w+\s*)*=", text[position + len(name) :]) is not None:
+            advice = f"; names of values begin with %: %{name}"
         self.raise_error(f"unknown operation '{name}'{advice}", position, position + len(name))
 
     @override

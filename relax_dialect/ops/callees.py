@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from weakref import finalize
 
 from xdsl.dialects.builtin import SymbolRefAttr
@@ -27,6 +28,21 @@ from tir_dialect.types import BufferType
 from tir_dialect.walking import walked
 
 
+def _other_callee(op: Operation, expected: str, name: str, found: Operation | None) -> VerifyException:
+    """The error that a name stands for something else than an op wants, or for nothing."""
+    what = "not defined in the module" if found is None else f"a '{found.name}'"
+    module = enclosing_module(op)
+    names = (
+        []
+        if module is None or found is not None
+        else [
+            each.sym_name.data for each in module.ops if isinstance(each, PrimFuncOp | FuncOp) and each.name == expected
+        ]
+    )
+    hint = "".join(f"; did you mean @{each}?" for each in get_close_matches(name, names, n=1))
+    return VerifyException(f"'{op.name}' op expected a '{expected}', but @{name} is {what}{hint}")
+
+
 def find_prim_func(op: Operation, callee: SymbolRefAttr) -> PrimFuncOp | None:
     """The PrimFunc that `op` calls; `None` while `op` is in no module. Raises `VerifyException` if there is none."""
     if enclosing_module(op) is None:
@@ -34,8 +50,7 @@ def find_prim_func(op: Operation, callee: SymbolRefAttr) -> PrimFuncOp | None:
     found = find_function(op, callee.string_value())
     if isinstance(found, PrimFuncOp):
         return found
-    what = "not defined in the module" if found is None else f"a '{found.name}'"
-    raise VerifyException(f"'{op.name}' op expected a 'tir.prim_func', but @{callee.string_value()} is {what}")
+    raise _other_callee(op, "tir.prim_func", callee.string_value(), found)
 
 
 def explicit_symbols(func: PrimFuncOp) -> tuple[str, ...]:
@@ -157,8 +172,7 @@ def find_relax_function(op: IRDLOperation, callee: SymbolRefAttr) -> FuncOp | No
     found = find_function(op, callee.string_value())
     if isinstance(found, FuncOp):
         return found
-    what = "not defined in the module" if found is None else f"a '{found.name}'"
-    raise VerifyException(f"'{op.name}' op expected a 'relax.func', but @{callee.string_value()} is {what}")
+    raise _other_callee(op, "relax.func", callee.string_value(), found)
 
 
 def function_value_type(op: IRDLOperation, callee: SymbolRefAttr) -> FuncType | None:

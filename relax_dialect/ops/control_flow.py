@@ -34,7 +34,7 @@ from relax_dialect.ops.loop_header import (
     print_header,
     print_symbols,
 )
-from relax_dialect.ops.syntax import parse_optional_result_types, print_result_types
+from relax_dialect.ops.syntax import parse_block, parse_optional_result_types, print_result_types
 from relax_dialect.scope import BindsResultSymbols, prover_at, symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.erase import erase_symbols
@@ -175,13 +175,10 @@ class IfOp(IRDLOperation, BindsResultSymbols, HasCanonicalizationPatternsInterfa
     @classmethod
     def parse(cls, parser: Parser) -> IfOp:
         condition = parse_defined_operand(parser)
-        then_region = parser.parse_region()
+        then_region = parse_block(parser, YieldOp)
         parser.parse_keyword("else")
-        else_region = parser.parse_region()
+        else_region = parse_block(parser, YieldOp)
         attributes = parser.parse_optional_attr_dict()
-        for region in (then_region, else_region):
-            if len(region.blocks) != 1 or not isinstance(region.block.last_op, YieldOp):
-                parser.raise_error("expected regions of one block that ends in 'relax.yield'")
         op = cls(condition, then_region, else_region, parse_optional_result_types(parser))
         op.attributes |= attributes
         return op

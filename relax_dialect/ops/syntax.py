@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -32,11 +33,23 @@ def parse_result_types(parser: Parser) -> list[StructInfo]:
 def parse_body(parser: Parser, terminator: type[Operation]) -> tuple[Region, dict[str, Attribute]]:
     """Parses `attributes {...} { ... }`: a region of one block that ends in `terminator`, and the attributes."""
     attributes = parser.parse_optional_attr_dict_with_keyword()
-    position = parser.pos
-    body = parser.parse_region()
-    if len(body.blocks) != 1 or not isinstance(body.block.last_op, terminator):
-        parser.raise_error(f"expected one block that ends in '{terminator.name}'", position, parser.pos)
-    return body, {} if attributes is None else dict(attributes.data)
+    return parse_block(parser, terminator), {} if attributes is None else dict(attributes.data)
+
+
+_BRACE = re.compile(r"//[^\n]*|}")
+"""A closing brace, unless it is in a comment."""
+
+
+def parse_block(parser: Parser, terminator: type[Operation]) -> Region:
+    """Parses a region of one block that ends in `terminator`; an error is at its end, where that is missing."""
+    start = parser.pos
+    region = parser.parse_region()
+    if len(region.blocks) != 1 or not isinstance(region.block.last_op, terminator):
+        inside = parser.lexer.input.content[start : parser.pos]
+        end = start + [each.start() for each in _BRACE.finditer(inside) if each[0] == "}"][-1]
+        message = f"the region has to end with '{terminator.name}': add `{terminator.name} %value` before the brace"
+        parser.raise_error(message, end, end + 1)
+    return region
 
 
 def print_body(printer: Printer, op: Operation, body: Region) -> None:

@@ -217,6 +217,41 @@ CASES = {
     ),
 }
 
+IF = "relax.func @f(%c: !relax.prim<i1>, %x: !relax.object) {\n"
+"""The head of a function with a branch."""
+
+CASES |= {
+    "branch without a yield": (
+        IF + "  %0 = relax.if %c {\n    relax.yield %x\n  } else {\n    %1 = relax.tuple(%x)\n  } // }\n"
+        "  relax.return %0\n}",
+        "<text>:6:3\n  } // }\n  ^\n"
+        "  the region has to end with 'relax.yield': add `relax.yield %value` before the brace\n",
+    ),
+    "dataflow without an output": (
+        HEAD + "\n  %0 = relax.dataflow {\n    %1 = relax.exp %x }\n  relax.return %0\n}",
+        "<text>:3:23\n    %1 = relax.exp %x }\n                      ^\n"
+        "                      the region has to end with 'relax.output': add `relax.output %value` before the brace\n",
+    ),
+    "type of relax behind the elements of a constant": (
+        HEAD + "\n  %0 = relax.constant dense<[1.0, 2.0]> : !relax.tensor<[2], f32>\n  relax.return %0\n}",
+        "<text>:2:43\n  %0 = relax.constant dense<[1.0, 2.0]> : !relax.tensor<[2], f32>\n"
+        f"{' ' * 42}{'^' * 23}\n{' ' * 42}dense<...> is followed by a type of MLIR; did you mean tensor<2xf32>?\n",
+    ),
+    "result without its sign": (
+        HEAD + "\n  y = relax.exp %x\n  relax.return %y\n}",
+        "<text>:2:3\n  y = relax.exp %x\n  ^\n  unknown operation 'y'; names of values begin with %: %y\n",
+    ),
+    "number for the name of a result": (
+        HEAD + "\n  0 = relax.exp %x\n  relax.return %0\n}",
+        "<text>:2:3\n  0 = relax.exp %x\n  ^\n"
+        "  expected an operation or '}', got '0'; names of values begin with %: %0\n",
+    ),
+    "end of the text for a value": (
+        HEAD + "\n  relax.return ",
+        "<text>:2:16\n  relax.return \n               ^\n               expected a value, got the end of the text\n",
+    ),
+}
+
 HEADS = {
     "relax.func @f(x: !relax.object) {": (15, 1, "names of values begin with %: %x"),
     "relax.func f(%x: !relax.object) {": (12, 1, "names of functions begin with @: @f"),
@@ -227,6 +262,15 @@ HEADS = {
         "expected a shape in brackets: !relax.tensor<[4, _], f32>",
     ),
     "relax.func @f(%x: !relax.tensor<4, f32>) {": (33, 1, "expected a shape in brackets: !relax.tensor<[4, n], f32>"),
+    "relax.func @f(%x: !relax.tensor<(4, n), f32>) {": (
+        33,
+        1,
+        "expected a shape in brackets: !relax.tensor<[4, n], f32>",
+    ),
+    "relax.func @f(%x: !tensor<[4], f32>) {": (19, 7, "unknown type '!tensor'; did you mean !relax.tensor?"),
+    "relax.func @f(%x: !relax.tensr<[4], f32>) {": (19, 12, "unknown type '!relax.tensr'; did you mean !relax.tensor?"),
+    "relax.func @f(%x: !bf16) {": (19, 5, "unknown type '!bf16'"),
+    'relax.func @f(%x: !relax.tensor<[4], "float32">) {': (38, 9, "types stand without quotes: f32"),
     "relax.func @f(%x: tensor<4x4xf32>) {": (
         19,
         1,

@@ -99,7 +99,9 @@ def _verify_access(
     op: Operation, buffer: BufferType, indices: Sequence[SSAValue], moved: Attribute, mask: SSAValue | None
 ) -> None:
     if len(indices) != buffer.rank:
-        raise VerifyException(f"'{op.name}' op expected {buffer.rank} indices, got {len(indices)}")  # C1
+        raise VerifyException(
+            f"'{op.name}' op expected {buffer.rank} {'index' if buffer.rank == 1 else 'indices'}, got {len(indices)}"
+        )  # C1
     lanes = lanes_of(moved)
     expected = buffer.element_type if lanes is None else vector_of(buffer.element_type, lanes)
     if moved != expected:

@@ -92,7 +92,9 @@ class AddressOfOp(IRDLOperation):
     def verify_(self) -> None:
         rank = SSAValue.get(self.buffer, type=BufferType).type.rank
         if len(self.indices) != rank:
-            raise VerifyException(f"'tir.address_of' op expected {rank} indices, got {len(self.indices)}")  # C1
+            raise VerifyException(
+                f"'tir.address_of' op expected {rank} {'index' if rank == 1 else 'indices'}, got {len(self.indices)}"
+            )  # C1
 
 
 @op_definition
@@ -153,7 +155,9 @@ class MisalignmentOp(IRDLOperation):
     def verify_(self) -> None:
         rank, count = self.buffer_type.rank, self.count.value.data
         if len(self.indices) != rank:
-            raise VerifyException(f"'{self.name}' op expected {rank} indices, got {len(self.indices)}")  # C1
+            raise VerifyException(
+                f"'{self.name}' op expected {rank} {'index' if rank == 1 else 'indices'}, got {len(self.indices)}"
+            )  # C1
         if count <= 0 or count & (count - 1):
             raise VerifyException(f"'{self.name}' op expected a power of two, got {count}")  # C2
 
@@ -199,6 +203,8 @@ class PrefetchOp(IRDLOperation):
     def verify_(self) -> None:
         rank = self.buffer_type.rank
         if len(self.indices) != rank:
-            raise VerifyException(f"'{self.name}' op expected {rank} indices, got {len(self.indices)}")  # C1
+            raise VerifyException(
+                f"'{self.name}' op expected {rank} {'index' if rank == 1 else 'indices'}, got {len(self.indices)}"
+            )  # C1
         if self.level.value.data not in LEVELS:
             raise VerifyException(f"'{self.name}' op expected level 1, 2 or 3, got {self.level.value.data}")  # C2

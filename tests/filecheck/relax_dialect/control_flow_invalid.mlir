@@ -78,7 +78,7 @@ relax.func @if_c4[%n](%c: !relax.prim<i1>) -> !relax.object {
 
 // -----
 
-// CHECK: expected regions of one block that ends in 'relax.yield'
+// CHECK: the region has to end with 'relax.yield': add `relax.yield %value` before the brace
 relax.func @if(%c: !relax.prim<i1>) -> !relax.object {
   relax.if %c {
     relax.print "x"()

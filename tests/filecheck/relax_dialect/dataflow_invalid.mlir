@@ -129,7 +129,7 @@ relax.func @dataflow_c4(%x: !relax.tensor<[4], f32>) -> !relax.object {
 
 // -----
 
-// CHECK: expected one block that ends in 'relax.output'
+// CHECK: the region has to end with 'relax.output': add `relax.output %value` before the brace
 relax.func @dataflow(%x: !relax.object) -> !relax.object {
   %gv = relax.dataflow {
     %0 = relax.tuple(%x)
@@ -180,7 +180,7 @@ relax.func @fused_c2(%x: !relax.tensor<[2], f32>) -> !relax.object {
 
 // -----
 
-// CHECK: expected one block that ends in 'relax.yield'
+// CHECK: the region has to end with 'relax.yield': add `relax.yield %value` before the brace
 relax.func @no_yield(%x: !relax.tensor<[2], f32>) -> !relax.object {
   %y = relax.fused {
     %0 = relax.exp %x
