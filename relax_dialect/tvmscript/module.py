@@ -18,13 +18,13 @@ from relax_dialect.ops.call_tir import (
     CallTIROp,
     DestinationPassing,
 )
-from relax_dialect.ops.calls import CallOp
+from relax_dialect.ops.calls import CallClosureOp, CallOp
 from relax_dialect.ops.control_flow import IfOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.effects import AssertOp, PrintOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeGetOp, ShapeOp, TupleGetOp, TupleOp
-from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.ops.values import ConstantOp, DTypeOp, NullOp, PrimOp, StringOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.symbols import free_symbols
@@ -96,6 +96,8 @@ class _Function:
         """The symbols that are parameters of functions, which this one adds to."""
         self._used = set[str]()
         """Those that this function uses."""
+        self._own = set[str]()
+        """Those that a signature binds, of this function or of one inside."""
         self._names = Names(["R", "cls", "Module", "float", *functions.values()])
         self._texts: dict[SSAValue, str] = {}
         self._stem = "gv"
@@ -104,33 +106,30 @@ class _Function:
     def lines(self) -> list[Line]:
         """The decorator and the definition."""
         func, kind = self._func, self._func.function_type
-        self._require_bare_symbols()
-        for name, witness in zip(kind.symbol_names, func.witnesses, strict=True):
-            self._texts[witness] = python_name(name)
-        params = [self._parameter(value, name) for value, name in zip(func.params, func.param_names, strict=True)]
+        head = self._head(func, self._functions[func.sym_name.data])
         flags = [text for text, on in (("pure=False", not kind.pure), ("private=True", func.is_private)) if on]
         attributes = self._attributes()
         body = [*([f"R.func_attr({{{', '.join(attributes)}}})"] if attributes else []), "cls = Module"]
         lines: list[Line] = self._block(func.body.block)
-        head = f"def {self._functions[func.sym_name.data]}({', '.join(params)}) -> {self._type(kind.ret, func)}:"
-        own = {python_name(name) for name in kind.symbol_names}
-        self._symbols |= dict.fromkeys(own)
-        lines = [*body, *(f"{name} = T.int64()" for name in sorted(self._used - own)), *lines]
+        self._symbols |= dict.fromkeys(self._own)
+        lines = [*body, *(f"{name} = T.int64()" for name in sorted(self._used - self._own)), *lines]
         return [f"@R.function({', '.join(flags)})" if flags else "@R.function", Suite(head, lines)]
 
-    def _require_bare_symbols(self) -> None:
-        """TVM finds the value of a symbol where it is a whole dimension of a parameter."""
-        kind = self._func.function_type
-        bare = {name for param in kind.params for dim in _dims(param) if (name := dim.as_symbol) is not None}
-        for name in kind.symbol_names:
-            if name not in bare:
-                raise refuse(self._func, f"no parameter has {name} as a whole dimension, as TVM needs it")
+    def _head(self, func: FuncOp | ClosureOp, name: str) -> str:
+        """The line with the parameters of a function, whose names are defined."""
+        kind = func.function_type
+        _require_bare_symbols(func)
+        for symbol, witness in zip(kind.symbol_names, func.witnesses, strict=True):
+            self._texts[witness] = python_name(symbol)
+        self._own |= set(map(python_name, kind.symbol_names))
+        params = [self._parameter(value, each, func) for value, each in zip(func.params, func.param_names, strict=True)]
+        return f"def {name}({', '.join(params)}) -> {self._type(kind.ret, func)}:"
 
-    def _parameter(self, value: SSAValue, name: str) -> str:
+    def _parameter(self, value: SSAValue, name: str, func: Operation) -> str:
         text = self._define(value, name)
         if isinstance(value.type, PrimType) and (symbol := value.type.symbol) is not None:
-            raise refuse(self._func, f"the parameter {name} is the value of the symbol {symbol}, which TVM cannot say")
-        return f"{text}: {self._type(value.type, self._func)}"
+            raise refuse(func, f"the parameter {name} is the value of the symbol {symbol}, which TVM cannot say")
+        return f"{text}: {self._type(value.type, func)}"
 
     def _attributes(self) -> list[str]:
         found = ['"relax.force_pure": True'] if self._func.force_pure is not None else []
@@ -181,6 +180,8 @@ class _Function:
                 return self._dataflow(op)
             case IfOp():
                 return self._if(op)
+            case ClosureOp():
+                return self._closure(op)
             case _ if op.name == "relax.return":
                 return [f"return {self.argument(op.operands[0])}"]
             case ConstantOp() if op.result.type.rank != 0 or op.result.has_more_than_one_use():
@@ -238,19 +239,33 @@ class _Function:
         lines.append(f"R.output({', '.join(shown)})")
         return [Suite("with R.dataflow():", lines)]
 
+    def _closure(self, op: ClosureOp) -> list[Line]:
+        """A function inside of another one; if it calls itself, by its name."""
+        name = self._define(op.result)
+        if op.itself is not None:
+            self._texts[op.itself] = name
+        stem, self._stem = self._stem, "gv"
+        head, body = self._head(op, name), self._block(op.body.block)
+        self._stem = stem
+        return ["@R.function" if op.function_type.pure else "@R.function(pure=False)", Suite(head, body)]
+
     def _if(self, op: IfOp) -> list[Line]:
-        if len(op.res) != 1:
-            raise refuse(op, "a branch of TVM has one result")
-        result = self._names.fresh(op.res[0].name_hint, "gv")
+        """A branch; several results, or none, are a tuple."""
+        result = self._names.fresh(op.res[0].name_hint if op.res else None, "gv")
         suites: list[Line] = []
         for head, region in ((f"if {self.value(op.condition)}:", op.then_region), ("else:", op.else_region)):
             lines: list[Line] = []
             *inner, last = region.block.ops
             for each in inner:
                 lines += self._statement(each)
-            lines.append(f"{result} = {self.argument(last.operands[0])}")
+            values = list(map(self.argument, last.operands))
+            if len(values) != 1:
+                fields, values = self._tuple(last.operands), [self._names.fresh(None, "gv")]
+                lines.append(f"{values[0]} = {fields}")
+            lines.append(f"{result} = {values[0]}")
             suites.append(Suite(head, lines))
-        self._texts[op.res[0]] = result
+        for index, each in enumerate(op.res):
+            self._texts[each] = result if len(op.res) == 1 else f"{result}[{index}]"
         return suites
 
     # Expressions
@@ -292,6 +307,8 @@ class _Function:
             case CallOp():
                 callee = self._functions[op.callee.string_value()]
                 return f"cls.{callee}({', '.join(map(self.argument, op.arguments))})"
+            case CallClosureOp():
+                return f"{self.value(op.callee)}({', '.join(map(self.argument, op.arguments))})"
             case Operator():
                 return operator_text(cast("IRDLOperation", op), self.value)
             case _:
@@ -315,6 +332,15 @@ class _Function:
             raise refuse(op, "the shape of a result is a value, which TVM's call does not take")
         types = [self._type(result.type, op) for result in op.res]
         return types[0] if len(types) == 1 else f"[{', '.join(types)}]"
+
+
+def _require_bare_symbols(func: FuncOp | ClosureOp) -> None:
+    """TVM finds the value of a symbol where it is a whole dimension of a parameter."""
+    kind = func.function_type
+    bare = {name for param in kind.params for dim in _dims(param) if (name := dim.as_symbol) is not None}
+    for name in kind.symbol_names:
+        if name not in bare:
+            raise refuse(func, f"no parameter has {name} as a whole dimension, as TVM needs it")
 
 
 def _dims(info: object) -> Iterator[Dim]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from lowering.parsing import parse_module
@@ -14,6 +15,7 @@ from relax_dialect.frontend.tvmscript import TVMScriptError, parse
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.tvmscript import ScriptError, as_tvmscript
 from tests.support.corpus import texts, valid_module
+from xdsl_relax.model import interpret
 
 REREAD = {
     "tests/filecheck/lowering/relax/infer_struct_info_invalid.mlir#0",
@@ -145,6 +147,52 @@ def test_the_text_of_a_module():
     script = as_tvmscript(parse_module(EVERYTHING))
     assert script.startswith(TEXT), script
     assert _canonical(as_tvmscript(parse(script))) == _canonical(script)
+
+
+FUNCTIONS_INSIDE = """
+relax.func @main[%n](%c: !relax.tensor<[], i1>, %x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  %f = relax.closure [%m](%y: !relax.tensor<[m], f32>) -> !relax.tensor<[m], f32> {
+    %s = relax.sum %x
+    %z = relax.multiply %y, %s
+    relax.return %z
+  }
+  %g = relax.closure rec %self(%d: !relax.tensor<[], i1>, %y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+    %r = relax.if %d {
+      %false = relax.constant dense<false> : tensor<i1>
+      %once = relax.call_closure %self(%false, %y)
+      relax.yield %once
+    } else {
+      relax.yield %y
+    }
+    relax.return %r
+  }
+  %a, %b = relax.if %c {
+    %0 = relax.exp %x
+    relax.yield %0, %x
+  } else {
+    relax.yield %x, %x
+  }
+  %p = relax.add %a, %b
+  %q = relax.call_closure %f(%p)
+  %r = relax.call_closure %g(%c, %q)
+  relax.return %r
+}
+"""
+
+
+def test_functions_inside_and_branches_of_several_results():
+    module = parse_module(FUNCTIONS_INSIDE)
+    script = as_tvmscript(module)
+    again = parse(script)
+    assert _canonical(as_tvmscript(again)) == _canonical(script)
+    assert '        def f(y: R.Tensor((m,), dtype="float32")) -> R.Tensor((m,), dtype="float32"):\n' in script
+    assert 'g(R.const(False, "bool"), y_1)' in script
+    assert "R.add(a[0], a[1])" in script
+    x = np.arange(3, dtype=np.float32)
+    for condition in (True, False):
+        np.testing.assert_array_equal(
+            interpret(again, np.array(condition), x), interpret(module, np.array(condition), x)
+        )
 
 
 @pytest.mark.parametrize(
