@@ -29,7 +29,7 @@ from relax_dialect.frontend.tvmscript.relax_func.calls import CallReader
 from relax_dialect.frontend.tvmscript.relax_func.expressions import ShapeDims
 from relax_dialect.frontend.tvmscript.relax_func.operators import REFUSED_STATEMENTS, relax_op
 from relax_dialect.frontend.tvmscript.relax_func.packed import call_match_shape
-from relax_dialect.frontend.tvmscript.scopes import ModuleRef, Scope, Unbound, declarations
+from relax_dialect.frontend.tvmscript.scopes import Failed, ModuleRef, Scope, Unbound, declarations
 from relax_dialect.frontend.tvmscript.source import Aliases, Source, TVMScriptError, spelled
 from relax_dialect.frontend.tvmscript.types import (
     Signature,
@@ -292,7 +292,7 @@ class StatementReader(BindingReader):
         before = len(self.program.findings)
         self.in_dataflow = True
         try:
-            with self.scope.inner(), self.builder.dataflow():
+            with self.scope.inner() as local, self.builder.dataflow():
                 for index, statement in enumerate(node.body):
                     if (found := self._output(statement)) is None:
                         self._step(statement, whole)
@@ -305,6 +305,10 @@ class StatementReader(BindingReader):
             self.in_dataflow = False
         for key, value in outputs.items():
             self.scope.bind(key, value)
+        for key, value in local.items():
+            if key not in self.scope and isinstance(value, Expr):
+                where = f"the dataflow region of line {node.lineno}"
+                self.scope.bind(key, Unbound(f"the name {key} is local to {where}; add it to its R.output"))
 
     def _plain_region(self, node: ast.With, whole: Sequence[ast.stmt]) -> None:
         """The statements of a region that writes memory: their order is kept."""
@@ -370,8 +374,15 @@ class StatementReader(BindingReader):
             self._step(statement, whole)
         if statements:
             self._require_none_since(before, statements[0], "the branch")
-        values = [self.expr(statements[-1], self.scope.find(name)) for name in shared]
+        values = [self.expr(statements[-1], self._bound_value(statements[-1], name)) for name in shared]
         self.builder.yield_(*values)
+
+    def _bound_value(self, node: ast.stmt, name: str) -> object:
+        """What a name stands for at the end of a branch."""
+        found = self.scope.find(name)
+        if isinstance(found, Failed):
+            raise self.source.follows(node, found.reason)
+        return found
 
     def _returning_branch(self, node: ast.If, rest: Sequence[ast.stmt], whole: Sequence[ast.stmt]) -> Expr:
         """An `if` that ends the function, with what follows it as part of the branch that does not return."""
@@ -438,6 +449,9 @@ class StatementReader(BindingReader):
                 self.scope.bind(name, placed_as(self, node, param, annotations[name]))
         before = len(self.program.findings)
         value = self.body(node.body, node.body)
+        if value is None and node.returns is not None and not (isinstance(ret, TupleType) and not ret.fields):
+            self._require_none_since(before, node, node.name)
+            self.fail(node.returns, f"{node.name} says what it returns, and has no return at its end")
         if value is None:
             value = self.expr(node, None)
         if ret is not None:

@@ -68,6 +68,10 @@ RELAX_ERRORS = {
     "for i in range(3):\n        y = x\n    return x": ("relax functions have no `for`", 5),
     "while c:\n        y = x\n    return x": ("relax functions have no `while`", 5),
     "with R.dataflow() as d:\n        y = x\n    return x": ("expected `with R.dataflow\\(\\):`", 10),
+    "with R.dataflow():\n        y = R.exp(x)\n        z = R.exp(y)\n        R.output(z)\n    return y": (
+        "the name y is local to the dataflow region of line 5; add it to its R.output",
+        12,
+    ),
     "R.output(x)\n    return x": ("R.output belongs to the end", 5),
     "x.y = x\n    return x": ("expected a name to bind", 5),
     "a, b = x, x, x\n    return x": ("expected 3 names, got 2", 5),
@@ -272,3 +276,18 @@ def test_recursion_in_a_dataflow_region_is_told_where_it_is(callee: str):
     with pytest.raises(TVMScriptError, match=f"calls @{callee} recursively") as caught:
         parse(IN_DATAFLOW.format(callee=callee))
     assert (caught.value.line, caught.value.column) == (5, 9)
+
+
+def test_an_error_has_no_others_that_follow_from_it():
+    """Names that a statement with an error binds are not values, also where branches hand them on."""
+    branch = "    if c:\n        y = x\n    else:\n        y = R.exp(x)\n    return y\n"
+    with pytest.raises(TVMScriptError) as caught:
+        parse(f"{HEAD}    for i in range(3):\n        x = R.exp(x)\n{branch}")
+    assert str(caught.value).count("error: ") == 1
+    assert "relax functions have no `for`" in str(caught.value)
+
+
+def test_a_missing_return():
+    head = HEAD.replace(":\n", ' -> R.Tensor(("n", 4), "float32"):\n').replace("@R.function -> ", "@R.function")
+    with pytest.raises(TVMScriptError, match="f says what it returns, and has no return at its end"):
+        parse(f"{head}    y = R.exp(x)\n")
