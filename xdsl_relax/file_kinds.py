@@ -116,11 +116,18 @@ def is_script(text: str) -> bool:
     return _SCRIPT.search(text) is not None
 
 
-def require_module(path: str) -> FileKind:
-    """The kind of a file that holds a module; `RelaxError` for any other."""
+def require_kind(path: str, *holds: Holds) -> FileKind:
+    """The kind of a file; `RelaxError`, which lists those that hold one of these, if it is none that there is."""
     kind = kind_of(path)
     if kind is None:
-        raise _error(f"expected a file that ends in one of {', '.join(suffixes(Holds.MODULE))}, got {path}")
+        missing = "" if os.path.exists(path) else ", which does not exist"
+        raise _error(f"expected a file that ends in one of {', '.join(suffixes(*holds))}, got {path}{missing}")
+    return kind
+
+
+def require_module(path: str) -> FileKind:
+    """The kind of a file that holds a module; `RelaxError` for any other."""
+    kind = require_kind(path, Holds.MODULE)
     if kind.read is None:
         raise _error(f"{path}: expected a module, got {kind.what}, which is compiled: relax-run runs it")
     return kind

@@ -223,7 +223,7 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main([str(tmp_path / "empty.mlir")]) == 1
     err = capsys.readouterr().err
     assert "the module has no function that can be run" in err
-    assert "expected a file that ends in one of .mlir, .onnx, .pt2, .py, .gguf, got" in err
+    assert "expected a file that ends in one of .mlir, .onnx, .pt2, .py, .gguf, .rvm, .so, got" in err
     assert "Traceback" not in err
     assert "p.mlir:1:" in err
 

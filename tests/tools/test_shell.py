@@ -112,7 +112,60 @@ def test_all_tools_know_all_kinds(tool: str, tmp_path: Path, capsys: pytest.Capt
         assert TOOLS[tool]([str(tmp_path / f"none{suffix}"), *arguments]) == 1
         assert "expected a file that ends in" not in capsys.readouterr().err
     assert TOOLS[tool]([str(tmp_path / "none.txt"), *arguments]) == 1
-    assert "expected a file that ends in one of .mlir, .onnx, .pt2, .py, .gguf, got" in capsys.readouterr().err
+    kinds = ".mlir, .onnx, .pt2, .py, .gguf" + (", .rvm, .so" if tool == "relax-run" else "")
+    assert f"expected a file that ends in one of {kinds}, got" in capsys.readouterr().err
+
+
+ADD = "relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {\n  relax.return %x\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--random", "--timeout", "3"], "--timeout says how long the workers of --mesh wait"),
+        (["--random", "--temperature", "1", "--max-tokens", "3"], "options of language models (.gguf) are given for"),
+        (["--serve", "8000"], "add.mlir: --serve"),
+        (["--check"], "@main takes arguments (x), and none are given\nhint: --random makes up arguments"),
+        (["--debug"], "@main takes arguments (x), and none are given\nhint: --random makes up arguments"),
+        (["--random", "--flame-graph", "."], "cannot write .: it is a folder"),
+        (["--random", "--dim", "n=100000000000000"], "no value can be made up for x of @main: Unable to allocate"),
+        (["--mesh", "2", "--random"], "several workers need MPI: pip install 'xdsl-relax[mpi]'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_the_program_runs(
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", None)
+    (tmp_path / "add.mlir").write_text(ADD)
+    assert run([str(tmp_path / "add.mlir"), *options]) == 1
+    said = capsys.readouterr()
+    assert message in said.err
+    assert not said.out
+
+
+def test_a_language_model_takes_no_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert run([str(tmp_path / "m.gguf"), "--prompt", "x", "--random", "--profile"]) == 1
+    assert "is a language model, which goes with none of --input/--random/--value, --profile" in capsys.readouterr().err
+
+
+def test_one_option_for_each_target(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        run(["m.mlir", "--target", "x86-64-v2,x86-64-v3"])
+    wanted = "expected one target, got x86-64-v2,x86-64-v3: --target x86-64-v2 --target x86-64-v3"
+    assert wanted in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["riscv-asm", "wat"])
+def test_what_another_target_cannot_write_is_named(target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "add.mlir").write_text(ADD)
+    assert TOOLS["relax-opt"]([str(tmp_path / "add.mlir"), "-t", target]) == 1
+    said = capsys.readouterr().err
+    assert f"-t {target} writes modules of its own dialects, and cannot write relax.func\n" in said
+    assert "hint: relax-translate writes assembly" in said
 
 
 def test_signatures_of_programs(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -16,8 +16,10 @@ def add_build_options(parser: argparse.ArgumentParser) -> None:
         "--target",
         metavar="TARGET",
         action="append",
+        type=_target_text,
         default=[],
-        help="the target to compile for (default: this machine); of several, the best is chosen when code is loaded",
+        help="the target to compile for (default: this machine); given several times, code is made for each, and the "
+        "best is chosen when it is loaded",
     )
     group.add_argument(
         "-O", dest="opt_level", type=int, choices=range(4), default=3, help="optimisation level (default: 3)"
@@ -25,6 +27,15 @@ def add_build_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-cache", action="store_true", help="bypass the code cache")
     add_weights_option(parser)
     add_shape_option(parser)
+
+
+def _target_text(text: str) -> str:
+    """The text of a target; of several, an option is wanted for each."""
+    name, *_ = text.split() or [""]
+    if names := [each for each in re.split("[,;]", name) if each][1:]:
+        several = " ".join(f"--target {each}" for each in (re.split("[,;]", name)[0], *names))
+        raise argparse.ArgumentTypeError(f"expected one target, got {text}: {several}")
+    return text
 
 
 def add_load_option(parser: argparse.ArgumentParser, purpose: str) -> None:

@@ -45,6 +45,17 @@ class ToolParser(argparse.ArgumentParser):
             self._complete()
         return self.parse_args(argv)
 
+    def given(self, args: argparse.Namespace, *groups: str) -> list[str]:
+        """The options of these groups, by their titles, that the command line has given another value than they have
+        by default; those that are kept together as one, `--input/--random`.
+        """
+        actions = [each for group in self._action_groups if group.title in groups for each in group._group_actions]
+        found = dict[str, list[str]]()
+        for each in actions:
+            if each.option_strings and getattr(args, each.dest) != each.default:
+                found.setdefault(each.dest, []).append(each.option_strings[-1])
+        return ["/".join(names) for names in found.values()]
+
     def _complete(self) -> None:
         import argcomplete
         from argcomplete.completers import FilesCompleter

@@ -16,7 +16,7 @@ from tir_dialect.extensions import ExtensionError, load_extension
 from xdsl_relax import file_kinds
 from xdsl_relax.cli.diagnostics import ToolError
 from xdsl_relax.errors import with_traceback
-from xdsl_relax.file_kinds import STDIN, Holds, ReadOptions, kind_of, source_of
+from xdsl_relax.file_kinds import STDIN, Holds, ReadOptions, kind_of, require_kind, source_of
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
@@ -101,10 +101,10 @@ def load_program(path: str, entry: str | None, options: BuildOptions) -> Program
     executable or a library, which is loaded.
     """
     started = time.perf_counter()
-    kind = kind_of(path)
-    if kind is not None and kind.holds is Holds.LIBRARY:
+    kind = require_kind(path, *Holds)
+    if kind.holds is Holds.LIBRARY:
         return _of_library(path, entry, options, started)
-    if kind is not None and kind.holds is Holds.EXECUTABLE:
+    if kind.holds is Holds.EXECUTABLE:
         if options.mode == "interpret":
             raise ToolError(f"expected a module to interpret, got the executable {path}")
         return _compiled(_read_executable(path, options.trust), entry, "loaded", started)
@@ -131,8 +131,8 @@ def signatures_text(path: str, options: BuildOptions) -> str:
     """A line for each public function of a program, which is not built."""
     from xdsl_relax.cli.signatures import Signature, signatures_in
 
-    kind = kind_of(path)
-    if kind is not None and kind.holds is Holds.LIBRARY:
+    kind = require_kind(path, *Holds)
+    if kind.holds is Holds.LIBRARY:
         from vm_dialect.library import load_library
 
         try:
@@ -140,7 +140,7 @@ def signatures_text(path: str, options: BuildOptions) -> str:
         except (OSError, RuntimeError) as error:
             raise ToolError(str(error)) from error
         found = [Signature.of_compiled(library[name]) for name in library.entries]
-    elif kind is not None and kind.holds is Holds.EXECUTABLE:
+    elif kind.holds is Holds.EXECUTABLE:
         from vm_dialect import VirtualMachine
 
         executable = _read_executable(path, options.trust)

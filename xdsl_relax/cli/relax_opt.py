@@ -254,7 +254,7 @@ class RelaxOptMain(xDSLOptMain):
     def run(self) -> None:
         """Reads, rewrites and prints, or explains passes."""
         if (name := self.args.explain_pass) is not None:
-            print(describe_pass(name) if name else listing_text(("", our_passes()[1])).strip())
+            print(describe_pass(name) if name else listing_text(("", our_passes()[1])).rstrip())
             return
         if self.args.list_passes or self.args.show_dialects:
             if self.args.list_passes:
@@ -347,6 +347,23 @@ class RelaxOptMain(xDSLOptMain):
             return ""
         self.apply_passes(module)
         return self.output_resulting_program(module)
+
+    def output_resulting_program(self, prog: ModuleOp) -> str:
+        """The text of the module for the target; `ToolError` if it is none for it, of which xDSL's writers say little,
+        or nothing.
+        """
+        try:
+            text = super().output_resulting_program(prog)
+        except (AssertionError, NotImplementedError) as error:
+            raise ToolError(self._other_target(prog)) from error
+        if not text.strip() and not prog.body.block.is_empty:
+            raise ToolError(self._other_target(prog))
+        return text
+
+    def _other_target(self, module: ModuleOp) -> str:
+        ops = ", ".join(dict.fromkeys(op.name for op in module.ops))
+        hint = "hint: relax-translate writes assembly, LLVM IR, objects and libraries of this module"
+        return f"-t {self.args.target} writes modules of its own dialects, and cannot write {ops}\n{hint}"
 
     def setup_pipeline(self) -> None:
         """Loads what the passes may be of, reads the pipeline and puts the monitor around its passes."""

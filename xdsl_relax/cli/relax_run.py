@@ -35,7 +35,7 @@ from xdsl_relax.cli.programs import (
     signatures_text,
     target_of,
 )
-from xdsl_relax.cli.run_arguments import command_line
+from xdsl_relax.cli.run_arguments import ARGUMENTS, GENERATION, REPORTS, command_line
 from xdsl_relax.cli.signatures import Signature, signature_of
 from xdsl_relax.cli.values import (
     Arrays,
@@ -79,7 +79,8 @@ def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Resul
 
 
 def _run(argv: Sequence[str] | None) -> None:
-    args = command_line(__doc__).read(argv)
+    parser = command_line(__doc__)
+    args = parser.read(argv)
     if args.threads is not None:
         try:
             os.environ["RELAX_NUM_THREADS"] = str(checked_threads(args.threads))  # for all that this process runs
@@ -92,12 +93,16 @@ def _run(argv: Sequence[str] | None) -> None:
     if args.warm_up and (args.no_cache or args.mode == "interpret" or _is_profiled(args) or args.mesh is not None):
         raise ToolError("--warm-up goes with none of --no-cache, --mode interpret, --mesh and reports of a run")
     if Path(args.file).suffix == ".gguf" or Path(args.file, "config.json").is_file():
+        if ignored := parser.given(args, ARGUMENTS, REPORTS):
+            raise ToolError(f"{args.file} is a language model, which goes with none of {', '.join(ignored)}")
         from xdsl_relax.cli.generate import generate  # which needs what most programs do without
 
         generate(args)
         return
-    if args.prompt is not None or args.ask is not None or args.chat:
-        raise ToolError(f"--prompt, --ask and --chat are for language models (.gguf), got {args.file}")
+    if ignored := parser.given(args, GENERATION):
+        raise ToolError(f"options of language models (.gguf) are given for {args.file}: {', '.join(ignored)}")
+    if args.timeout is not None and args.mesh is None:
+        raise ToolError("--timeout says how long the workers of --mesh wait")
     if args.tune_on_ranks:
         _tune_on_ranks(args)
         return
@@ -111,14 +116,15 @@ def _run(argv: Sequence[str] | None) -> None:
     run_together(lambda: _run_program(args))
 
 
-def _arguments(inputs: _Inputs, program: Program) -> Sequence[NamedValue]:
+def _arguments(
+    inputs: _Inputs, entry: str, signature: Signature | None, parameters: Sequence[str] | None
+) -> Sequence[NamedValue]:
     """The arguments of a call, in order; `ToolError` if there are none, and the function takes some."""
-    given = inputs.all(program.entry, program.signature)
-    if not given and program.parameters:
-        names = ", ".join(program.parameters)
+    given = inputs.all(entry, signature)
+    if not given and parameters:
         hint = "hint: --random makes up arguments, --input FILE.npy reads one, --value 3 is one"
-        raise ToolError(f"@{program.entry} takes arguments ({names}), and none are given\n{hint}")
-    return in_order(given, program.parameters, program.entry)
+        raise ToolError(f"@{entry} takes arguments ({', '.join(parameters)}), and none are given\n{hint}")
+    return in_order(given, parameters, entry)
 
 
 def _check_results(args: argparse.Namespace) -> None:
@@ -128,6 +134,8 @@ def _check_results(args: argparse.Namespace) -> None:
     for path in (args.output, args.profile_json, args.flame_graph, args.trace):
         if path is not None and not (folder := Path(path).parent).is_dir():
             raise ToolError(f"cannot write {path}: there is no folder {folder}")
+        if path is not None and Path(path).is_dir():
+            raise ToolError(f"cannot write {path}: it is a folder")
 
 
 def _tune_on_ranks(args: argparse.Namespace) -> None:
@@ -165,7 +173,7 @@ def _run_program(args: argparse.Namespace) -> None:
 
         program = load_sharded(args.file, args.entry, options, args.mesh, args.timeout)
     args.entry = program.entry
-    arguments = _arguments(inputs, program)
+    arguments = _arguments(inputs, program.entry, program.signature, program.parameters)
     if _is_profiled(args) and program.profile is None:
         raise ToolError(
             "only bytecode, and native code that is built for it, can be profiled: give the module, in the mode native "
@@ -199,8 +207,8 @@ def _compare(args: argparse.Namespace, options: BuildOptions, inputs: _Inputs) -
     if parameters is None:
         names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
         raise ToolError(f"expected --entry to be one of {', '.join(names) or 'none'}, got {entry}")
-    given = inputs.all(entry, None if inputs.dims is None else signature_of(module, entry))
-    arguments = [value.value for value in in_order(given, parameters, entry)]
+    signature = None if inputs.dims is None else signature_of(module, entry)
+    arguments = [value.value for value in _arguments(inputs, entry, signature, parameters)]
 
     def compiled(module: ModuleOp, mode: str, weights: Mapping[str, Any]) -> Executable:
         return build_executable(module, replace(options, mode=mode, cache=False))
@@ -233,7 +241,7 @@ def _debug(args: argparse.Namespace, options: BuildOptions, inputs: _Inputs) -> 
     info = executable.function_index.get(entry)
     parameters = None if info is None else executable.functions[info].parameters
     signature = None if info is None else Signature.of_compiled(cast("Callee", VirtualMachine(executable)[entry]))
-    arguments = [as_argument(value.value) for value in in_order(inputs.all(entry, signature), parameters, entry)]
+    arguments = [as_argument(value.value) for value in _arguments(inputs, entry, signature, parameters)]
     try:
         Debugger(executable, args.entry, arguments).cmdloop()
     except (KeyError, ValueError, TypeError) as error:

@@ -13,6 +13,11 @@ from xdsl_relax.cli.programs import MODES
 from xdsl_relax.cli.signatures import given_dims
 from xdsl_relax.file_kinds import KINDS
 
+GENERATION = "text from a language model (.gguf, or a folder of Hugging Face)"
+ARGUMENTS = "arguments of the function, in order, or by name (x=x.npy)"
+REPORTS = "results and reports"
+"""The titles of groups of options."""
+
 
 def command_line(description: str | None) -> ToolParser:
     """The parser of the command line of `relax-run`."""
@@ -64,7 +69,7 @@ def command_line(description: str | None) -> ToolParser:
 
 
 def _add_generation(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("text from a language model (.gguf, or a folder of Hugging Face)")
+    group = parser.add_argument_group(GENERATION)
     text = group.add_mutually_exclusive_group()
     text.add_argument("--prompt", metavar="TEXT", help="the text to continue")
     text.add_argument("--ask", metavar="TEXT", help="a question, in the words of the model's template for chats")
@@ -115,7 +120,7 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
-    inputs = parser.add_argument_group("arguments of the function, in order, or by name (x=x.npy)")
+    inputs = parser.add_argument_group(ARGUMENTS)
     inputs.add_argument(
         "--input",
         action=_InOrder,
@@ -152,7 +157,8 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_reports(parser: argparse.ArgumentParser) -> None:
+def _add_reports(container: argparse.ArgumentParser) -> None:
+    parser = container.add_argument_group(REPORTS)
     parser.add_argument("--print", action="store_true", help="print the values of the results")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the result to a file: arrays by name (.npz), or one (.npy)"

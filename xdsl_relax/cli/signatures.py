@@ -109,6 +109,8 @@ class Signature:
                 continue
             try:
                 made.append(NamedValue("made up", draw.value(kind), name))
+            except MemoryError as error:
+                raise ToolError(f"no value can be made up for {name} of @{self.name}: {error}") from error
             except CannotDraw:
                 what = f"{name}: {type_text(kind)} of @{self.name}"
                 raise ToolError(f"no value can be made up for {what}: give one, --input {name}=..") from None

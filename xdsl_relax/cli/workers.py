@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from importlib import import_module
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
@@ -72,6 +73,7 @@ def load_sharded(path: str, given: str | None, options: BuildOptions, mesh: str,
 
 def run_together(run: Callable[[], None]) -> None:
     """Runs what each worker runs; an error ends the workers that wait for this one, too."""
+    require_mpi()
     try:
         run()
     except Exception as error:
@@ -93,13 +95,21 @@ def pool_of_ranks() -> Generator[Executor]:
         yield pool
 
 
+def require_mpi() -> None:
+    """Loads MPI; `ToolError` if it is not installed, or has no library."""
+    try:
+        import_module("mpi4py.MPI")
+    except (ImportError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ToolError(f"several workers need MPI: pip install 'xdsl-relax[mpi]' ({reason})") from error
+
+
 def serve() -> bool:
     """Does what rank 0 asks for until it has ended its pool; whether this is another rank. `ToolError` without MPI."""
-    try:
-        from mpi4py import MPI
-        from mpi4py.futures import MPICommExecutor
-    except ImportError as error:
-        raise ToolError(f"several ranks need MPI: pip install 'xdsl-relax[mpi]' ({error})") from error
+    require_mpi()
+    from mpi4py import MPI
+    from mpi4py.futures import MPICommExecutor
+
     if MPI.COMM_WORLD.rank == 0:
         return False
     with MPICommExecutor(MPI.COMM_WORLD, root=0):

@@ -12,7 +12,7 @@ import pytest
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
-from xdsl_relax.language_server import server
+from xdsl_relax.language_server.server import main
 
 URI = "file:///module.mlir"
 TEXT = "relax.func @f(%x: !relax.tensor<[2], f32>) -> !relax.tensor<[2], f32> {\n  relax.return %x\n}\n"
@@ -83,9 +83,16 @@ def test_an_editor_is_answered():
     conversation(talk)
 
 
-def test_wrong_arguments_are_named(capsys: pytest.CaptureFixture[str]):
-    assert server.main(["--port"]) == 1
-    assert "expected no arguments but --stdio, got --port" in capsys.readouterr().err
+def test_arguments_are_those_of_the_other_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit, match="2"):
+        main(["--port"])
+    assert "relax-lsp-server: error: unrecognized arguments: --port" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    assert "--stdio" in capsys.readouterr().out
+    monkeypatch.setitem(sys.modules, "xdsl_relax.language_server.protocol", None)
+    assert main([]) == 1
+    assert "the server needs more: pip install xdsl-relax[lsp]" in capsys.readouterr().err
 
 
 def test_the_extension_starts_the_server():
