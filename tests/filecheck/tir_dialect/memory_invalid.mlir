@@ -57,7 +57,7 @@ tir.prim_func @load_c5(%X: !tir.buffer<[], f32>) {
 
 // -----
 
-// CHECK: 'tir.store' op expected 1 indices, got 0
+// CHECK: 'tir.store' op expected 1 index, got 0
 tir.prim_func @store_c1(%X: !tir.buffer<[4], f32>, %s: f32) {
   tir.store %s, %X[]
 }

@@ -101,7 +101,7 @@ def test_error_in_a_relax_function(body: str):
 PRIM_ERRORS = {
     "B[0] = T.max(k)": "T.max expected another number of operands, got 1",
     "B[-1] = k": "'tir.store' whose index 0 of %B reaches -1, expected at least 0\n",
-    "B[0] = A[0, 0]": "expected 1 indices, got 2",
+    "B[0] = A[0, 0]": "expected 1 index, got 2",
     "B[0] = A[9]": "index 0",
     "B[0] = C[0]": "the name C is not defined here",
     "B[0] = T.expp(A[0])": "there is no function T.expp; did you mean exp",
@@ -242,7 +242,7 @@ def test_all_independent_errors_are_reported():
     assert [error.line for error in errors] == [9, 12, 14, 16, 17, 19, 23, 34, 35, 37, 41, 44]
     text = str(caught.value)
     for message in (
-        "several.py:9:9: error: expected 1 indices, got 2",
+        "several.py:9:9: error: expected 1 index, got 2",
         "12:80: error: expected a value of type !relax.tensor<[2, 4], f32>, got !relax.tensor<[2, 3], f32>",
         "several.py:14:17: error: 'relax.add' op dimensions 3 and 4 do not broadcast",
         "'relax.dataflow' op holds 'relax.print', which is impure",
