@@ -63,7 +63,7 @@ def matmul(node: Node) -> Result:
 
 @converts("Gemm")
 def gemm(node: Node) -> Result:
-    """`alpha * a @ b + beta * c`, with matrices transposed if that is asked for."""
+    """`alpha * a @ b + beta * c`, with matrices transposed if that is asked for; without `c` if `beta` is 0."""
     return gemm_of(node)
 
 
@@ -71,8 +71,8 @@ def gemm_of(node: Node) -> Expr:
     """What a node says as a `Gemm`."""
     made = None if node.integer("transA") else dequantized_product(node, bool(node.integer("transB")))
     product = _scaled(node, _product(node) if made is None else made, node.number("alpha", 1.0))
-    c = node.optional(2)
-    return product if c is None else op.add(product, _scaled(node, c, node.number("beta", 1.0)))
+    c, beta = node.optional(2), node.number("beta", 1.0)
+    return product if c is None or beta == 0 else op.add(product, _scaled(node, c, beta))
 
 
 def _product(node: Node) -> Expr:

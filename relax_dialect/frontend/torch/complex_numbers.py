@@ -218,7 +218,8 @@ def _plus_product(node: Node) -> Converted:
     product = _times(_complex(node, names[0]), _complex(node, names[1]), op.matmul)
     if node.name == "addbmm":
         product = _on(product, lambda part: op.sum(part, [0]))
-    return _plus(_scaled(node, product, "alpha"), _scaled(node, _complex(node, "self"), "beta"))
+    made = _scaled(node, product, "alpha")
+    return made if node.value("beta") == 0 else _plus(made, _scaled(node, _complex(node, "self"), "beta"))
 
 
 @_converts("lerp")

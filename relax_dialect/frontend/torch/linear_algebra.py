@@ -43,14 +43,14 @@ def mv(node: Node) -> Result:
 
 @converts("aten.addmm.default", "aten.addmv.default", "aten.baddbmm.default", "aten.addbmm.default")
 def addmm(node: Node) -> Result:
-    """`beta * x + alpha * a @ b`, summed over the batch by `addbmm`."""
+    """`beta * x + alpha * a @ b`, summed over the batch by `addbmm`; without `x`, be it NaN, if `beta` is 0."""
     names = {"addmm": ("mat1", "mat2"), "addmv": ("mat", "vec")}.get(node.name, ("batch1", "batch2"))
     dtype = node.out_dtype()
     made = op.matmul(node.tensor(names[0]), node.tensor(names[1]))
     if node.name == "addbmm":
         made = op.sum(made, [0])
-    x = _times(node, node.tensor("self"), "beta", dtype)
-    return op.add(_times(node, made, "alpha", dtype), x)
+    made = _times(node, made, "alpha", dtype)
+    return made if node.value("beta") == 0 else op.add(made, _times(node, node.tensor("self"), "beta", dtype))
 
 
 def _times(node: Node, x: Expr, factor: str, dtype: Attribute) -> Expr:

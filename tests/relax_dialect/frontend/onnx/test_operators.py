@@ -50,6 +50,7 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
     "pad": ("Pad", [X, i(1, 0, 2, 0, 1, 0), f(0.5).reshape(())], {}, 1),
     "pad reflect": ("Pad", [X, i(0, 1, 2, 0, 1, 2)], {"mode": "reflect"}, 1),
     "pad edge": ("Pad", [X, i(1, 1), None, i(1)], {"mode": "edge"}, 1),
+    "gemm with a matrix of NaN that counts 0 times": ("Gemm", [ROWS, X[0].T.copy(), f(np.nan)], {"beta": 0.0}, 1),
     "topk": ("TopK", [X, i(2)], {"axis": 1}, 2),
     "cumsum": ("CumSum", [X, np.array(1, np.int64)], {"reverse": 1, "exclusive": 1}, 1),
     "mean and variance, of one element": (

@@ -99,6 +99,7 @@ def functions(pairs: Tensor, x: Tensor, mask: Tensor, weights: Tensor) -> Any:
             torch.addcmul(z, y, z, value=2j),
             torch.addcdiv(z, y, y + 3),
         ),
+        torch.addmm(z[:, :1] / 0, z, y.mT, beta=0),
         *(torch.addmm(z[:, :1], z, y.mT, beta=2, alpha=1 - 2j), torch.addr(z[:, :3], z[:, 0], y[:, 1])),
         *(torch.baddbmm(z[None], z[None], y.mT[None] @ y[None]), torch.outer(z[0], y[1]), torch.vdot(z[0], y[0])),
         *(

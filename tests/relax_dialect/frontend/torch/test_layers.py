@@ -27,6 +27,7 @@ def products(x: Tensor, y: Tensor, w: Tensor, batch: Tensor, bias: Tensor) -> An
             torch.addmm(bias, y, w, beta=0.5, alpha=2),
         ),
         torch.baddbmm(torch.zeros(2, 3, 5), x, batch, alpha=0.5),
+        *(torch.addmm(bias / 0, y, w, beta=0), torch.baddbmm(bias / 0 - bias / 0, x, batch, beta=0, alpha=2)),
         *(torch.einsum("bij,jk->bik", x, w), torch.einsum("...ij,...jk", x, batch), torch.einsum("bij,bij->b", x, x)),
         *(torch.einsum("ij->i", (y * 5).int()), torch.einsum("ij,ij->ij", (y * 5).int(), y.int())),
         *(torch.inner(y, y), torch.tensordot(x, w, 1), torch.kron(y, y), F.bilinear(y, y, torch.ones(2, 4, 4))),
