@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.extremes import extreme
 from relax_dialect.frontend.onnx.manipulation import element_of, without_marked
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.range_checks import distinct_axes, indices_within
-from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, floordiv, product
 from tir_dialect.dtypes import is_bool, is_float
@@ -72,20 +72,6 @@ def reduce_windows(x: te.Tensor, kept: Sequence[Dim], kind: str) -> te.Tensor:
         return te.cast(total, x.dtype)
 
     return te.compute(kept, finished, name=f"reduce_{kind}")
-
-
-def extreme_along(x: te.Tensor, axes: Sequence[int], kind: str) -> te.Tensor:
-    """The greatest (`max`) or least element along axes, whose dimensions become 1; the identity where there is none."""
-    over = {axis: te.reduce_axis(x.shape[axis], f"r{axis}") for axis in axes}
-    shape = [constant(1) if axis in over else dim for axis, dim in enumerate(x.shape)]
-
-    def extreme(*i: te.Expr) -> te.Expr:
-        positions = list(i)
-        for axis, position in over.items():
-            positions[axis] = position
-        return _REDUCERS[kind](x[tuple(positions)], list(over.values()))
-
-    return te.compute(shape, extreme, name=f"reduce_{kind}")
 
 
 Reduce = Callable[[Expr, str], Expr]
@@ -184,17 +170,13 @@ class _Axes:
         if self.static is None:
             return self.node.te(lambda x: reduce_windows(x, self.kept, kind), x, name=f"reduce_{kind}")
         axes = self.static or tuple(range(self.node.rank()))
-        if kind in ("max", "min") and not self._has_elements(axes):
-            return self.node.te(lambda x: extreme_along(x, axes, kind), x, name=f"reduce_{kind}")
+        if kind == "max" or kind == "min":
+            return extreme(self.node.bb, x, axes, kind, keepdims=True)
         if kind == "mean" and not is_float(self.node.dtype()):
             count = product([self.node.shape()[axis] for axis in axes])
             number = op.astype(op.reshape(op.shape_to_tensor([count]), []), self.node.dtype())
             return op.divide(op.sum(x, axes, keepdims=True), number)
         return getattr(op, kind)(x, axes, keepdims=True)
-
-    def _has_elements(self, axes: Sequence[int]) -> bool:
-        """Whether there is surely an element along each axis, as `relax.max` and `relax.min` require."""
-        return all(DEFAULT_PROVER.less_equal(1, self.node.shape()[axis]) for axis in axes)
 
     def finish(self, reduced: Expr, keep: bool) -> Expr:
         """The result: without the reduced dimensions, unless they are kept."""

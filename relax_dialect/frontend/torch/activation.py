@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.extremes import extreme
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from tir_dialect import te
@@ -144,7 +145,7 @@ def softmax(node: Node) -> Result:
     made = op.nn.softmax(x, axis) if node.rank() else op.full_like(x, node.like(1, x))
     if node.name != "_safe_softmax":
         return made
-    masked = op.equal(op.max(x, [axis], keepdims=True), node.like(float("-inf"), x))
+    masked = op.equal(extreme(node.bb, x, [axis], "max", keepdims=True), node.like(float("-inf"), x))
     return op.where(masked, node.like(0, x), made)
 
 

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import i1, i32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.extremes import extreme
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.frontend.torch.random import kept
@@ -47,7 +48,7 @@ def _attention(node: Node) -> Expr:
 
 def _with_zeros(node: Node, made: Expr, mask: Expr) -> Expr:
     """Zeros for queries whose biases are all minus infinity."""
-    hidden = op.equal(op.max(mask, [-1], keepdims=True), node.like(-math.inf, mask))
+    hidden = op.equal(extreme(node.bb, mask, [-1], "max", keepdims=True), node.like(-math.inf, mask))
     return op.where(hidden, node.like(0, made), made)
 
 
@@ -67,7 +68,7 @@ def flex_attention(node: Node) -> Result:
     (seen,) = node.graph.within(node.value("4")[-1], [*indices, *node.value("8")], lifted=True).run()
     none = node.like(-math.inf, scores)
     scores = op.where(node.graph.tensor(seen), node.graph.tensor(changed, node.dtype("0")), none)
-    greatest = op.max(scores, [-1], keepdims=True)
+    greatest = extreme(node.bb, scores, [-1], "max", keepdims=True)
     hidden = op.equal(greatest, none)
     weights = op.exp(op.subtract(scores, op.where(hidden, node.like(0, scores), greatest)))
     total = op.sum(weights, [-1], keepdims=True)

@@ -12,7 +12,7 @@ from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.frontend.torch.sorting import scalar_as_vector
 from tir_dialect import te
-from tir_dialect.dims import Dim, constant, mod, to_dim
+from tir_dialect.dims import Dim, constant, maximum, mod, to_dim
 
 
 @converts(
@@ -142,9 +142,8 @@ def _rolled(x: Expr, shift: Dim, axis: int) -> Expr:
     length = None if x.shape is None else x.shape[axis]
     if length is None:
         raise Refusal("a dimension of unknown size cannot be rolled")
-    if to_dim(length).constant_value == 0:
-        return x
-    cut = mod(constant(0) - shift, length)
+    # Nothing is moved along a dimension of 0, which is no divisor.
+    cut = mod(constant(0) - shift, maximum(length, constant(1)))
     front = op.strided_slice(x, [axis], [cut], [length])
     return op.concat([front, op.strided_slice(x, [axis], [0], [cut])], axis)
 

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import f32, i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.extremes import extreme
 from relax_dialect.frontend.torch.binary import ordered, truth
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
@@ -52,7 +53,7 @@ def over(node: Node, function: Reduction, x: Expr) -> Expr:
 
 
 @converts("aten.max.default", "aten.min.default")
-def extreme(node: Node) -> Result:
+def extreme_of_all(node: Node) -> Result:
     """The greatest or least of all elements."""
     return _extreme(node, op.max if node.name == "max" else op.min)
 
@@ -80,7 +81,10 @@ def extreme_and_index(node: Node) -> Result:
 def any_(node: Node) -> Result:
     """Whether some, or all, elements are not zero."""
     x = truth(node, node.tensor("self"))
-    whole = over(node, op.max if "any" in node.name else op.min, op.astype(x, "ui8"))
+    if not node.rank():
+        return node.matched(x, node.out_dtype())
+    kind = "max" if "any" in node.name else "min"  # of none 0, and 255
+    whole = extreme(node.bb, op.astype(x, "ui8"), node.axes(), kind, keepdims=node.flag("keepdim"))
     return node.matched(truth(node, whole), node.out_dtype())
 
 
@@ -147,7 +151,7 @@ def logsumexp(node: Node) -> Result:
     x, axes = node.tensor("self", node.out_dtype()), node.axes()
     if not node.rank():
         return x
-    most = op.max(x, axes, keepdims=True)
+    most = extreme(node.bb, x, axes, "max", keepdims=True)
     most = op.where(op.isfinite(most), most, node.like(0, x))
     total = op.log(op.sum(op.exp(op.subtract(x, most)), axes, keepdims=node.flag("keepdim")))
     return op.add(total, most if node.flag("keepdim") else op.squeeze(most, axes))
