@@ -97,7 +97,8 @@ class TirExpressionReader(ScalarReader):
         """`A[i, lo:hi]`."""
         parts = self._indices(node.slice)
         if len(parts) != buffer.rank:
-            self.fail(node, f"expected {buffer.rank} indices, got {len(parts)}")
+            noun = "index" if buffer.rank == 1 else "indices"
+            self.fail(node, f"expected {buffer.rank} {noun}, got {len(parts)}")
         if buffer.extents is not None:
             return Region(buffer, (self._linear(node, buffer, parts),))
         axes = [self._axis(part, dim) for part, dim in zip(parts, buffer.type.shape, strict=False)]
