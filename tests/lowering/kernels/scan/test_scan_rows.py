@@ -75,9 +75,10 @@ def test_two_steps_leave_half_a_register_where_that_takes_long(machine: str, cro
     assert sum(any(lane // 4 != n % len(order) // 4 for lane, n in enumerate(order)) for order in orders) == crossing
 
 
-@pytest.mark.parametrize("result", [OWN, TWICE, LAST])
-def test_values(result: str) -> None:
-    module = parse(SUMS.replace("RESULT", result))
+@pytest.mark.parametrize(("result", "rows"), [(OWN, "spatial"), (TWICE, "spatial"), (LAST, "spatial"), (OWN, "scan")])
+def test_values(result: str, rows: str) -> None:
+    """Also where the rows have an order, too, which is no scan that a kernel knows."""
+    module = parse(SUMS.replace("RESULT", result).replace("%vi = spatial", f"%vi = {rows}", 1))
     func = find(module)
     kernels = compile_prim_funcs(module, cache=NO_CACHE)
     for m, n in ((1, 1), (3, 7), (5, 8), (2, 9), (4, 33), (2, 100), (0, 3), (3, 0)):
