@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, OpResult
 
 from relax_dialect.builder.calls import AnyFunc, FunctionTable
@@ -57,6 +57,11 @@ class BlockBuilder(ScopedEmitter):
     def __init__(self, module: ModuleOp | None = None, *, locations: bool = False):
         """Adds to `module`, or to a new one; with `locations`, ops know the line of Python that asked for them."""
         super().__init__(ModuleOp([]) if module is None else module, locations=locations)
+
+    def __repr__(self) -> str:
+        symbols = (op.get_attr_or_prop("sym_name") for op in self.functions.module.ops)
+        names = [f"@{symbol.data}" for symbol in symbols if isinstance(symbol, StringAttr)]
+        return f"<BlockBuilder of {', '.join(names) or 'no functions yet'}>"
 
     # Functions
 

@@ -44,6 +44,9 @@ class Parameter:
         self.elements: Elements | None = None
         self._bound: Expr | None = None
 
+    def __repr__(self) -> str:
+        return f"Parameter({list(self.shape)})"
+
     def load(self, elements: Elements) -> None:
         """Gives it elements of its shape; `StateError` for others. What is not contiguous is copied."""
         if tuple(elements.shape) != self.shape:
@@ -132,6 +135,10 @@ class Module(ABC):
         for name, value in vars(self).items():
             if isinstance(value, Module | Parameter):
                 yield name, value
+
+    def __repr__(self) -> str:
+        parts = [f"  {name}: {each!r}".replace("\n", "\n  ") for name, each in self.children()]
+        return "\n".join([f"{type(self).__name__}(", *parts, ")"]) if parts else f"{type(self).__name__}()"
 
     def variant(self) -> Hashable:
         """What it computes besides its weights: equal for modules that can be one function (`Functions`)."""

@@ -105,3 +105,13 @@ def test_everything_is_shown(machine: VirtualMachine, capsys: pytest.CaptureFixt
     ):
         xr.show(value)
         assert text in capsys.readouterr().out
+
+
+def test_builders_and_layers_say_what_is_in_them():
+    builder = xr.BlockBuilder()
+    assert repr(builder) == "<BlockBuilder of no functions yet>"
+    with builder.function("main", {"x": xr.tensor(("n", 4))}) as (x,):
+        builder.emit_func_output(xr.op.exp(x))
+    assert repr(builder) == "<BlockBuilder of @main>"
+    layers = xr.nn.ModuleList([xr.nn.Linear(4, 2, bias=False)])
+    assert repr(layers) == "ModuleList(\n  0: Linear(\n    weight: Parameter([2, 4])\n  )\n)"
