@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SEEDS = ("1", "2")
 
@@ -59,6 +61,7 @@ def _print_ir() -> None:
         print(module)
 
 
+@pytest.mark.slow
 def test_ir_does_not_depend_on_the_seed_of_hashes():
     """In two processes, with different seeds: attention with shared heads was not the same in these two."""
     code = "from tests.lowering.test_determinism import _print_ir; _print_ir()"

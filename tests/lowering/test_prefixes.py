@@ -108,6 +108,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("pipeline", "program"), CASES)
 def test_the_text_after_each_pass_is_a_program(pipeline: str, program: str):
     module, context = parse_module(PROGRAMS[program]), make_context()

@@ -52,7 +52,7 @@ def test_all_ranks_end_well(case: str, workers: int):
     assert done.stdout.count("is done") == workers
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("case", "message"),
     [

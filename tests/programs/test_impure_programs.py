@@ -84,6 +84,7 @@ PLANTED = {
 """Faults that the memory passes had."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "fault"), PLANTED.values(), ids=PLANTED)
 def test_random_programs_find_faults(name: str, fault: object, monkeypatch: pytest.MonkeyPatch):
     """A fault that is planted shows in one of some random programs."""

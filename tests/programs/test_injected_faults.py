@@ -64,6 +64,7 @@ def executable() -> Executable:
     return build(parse_module(TEXT), target=FOUR)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [0, 1000])
 def test_a_cache_without_room_keeps_nothing(size: int, tmp_path: Path, executable: Executable):
     cache = CodeCache(tmp_path / "cache")

@@ -43,6 +43,7 @@ def test_encoder_layers():
         np.testing.assert_allclose(np.from_dlpack(run(x)), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["native", "bytecode"])
 def test_generation_with_growing_caches(mode):
     weights = llama.random_weights(LLAMA)

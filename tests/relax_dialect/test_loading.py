@@ -64,6 +64,7 @@ def test_a_name_that_no_op_has():
         OpClasses(FAMILIES)["relax.sorted"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ["sorted", "reversed"])
 def test_rules_are_in_the_file_of_the_family(order: str):
     """A rule in another file would be found or not, depending on what was loaded before."""

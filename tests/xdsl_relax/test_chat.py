@@ -85,6 +85,7 @@ def test_an_answer_that_is_interrupted_stays(
     assert "text: 12 tokens" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_terminal(path: Path):
     """It prompts for lines, and Ctrl-D ends the conversation."""
     ours, theirs = pty.openpty()

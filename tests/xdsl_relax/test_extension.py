@@ -52,6 +52,7 @@ def _run(package: Path, *command: str, environment: Mapping[str, str] | None = N
     return done.stdout
 
 
+@pytest.mark.slow
 def test_its_own_tests_pass(package: Path):
     """Texts, by lit: the substitutions and the runner come with this package."""
     report = _run(package, str(Path(sys.executable).with_name("lit")), "-v", "tests")

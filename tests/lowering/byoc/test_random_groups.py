@@ -1,5 +1,6 @@
 """Groups that patterns make in random programs mean what their ops mean, and are put back as they were."""
 
+import pytest
 from hypothesis import given
 from xdsl.dialects.builtin import ModuleOp
 
@@ -43,6 +44,7 @@ def groups(module: ModuleOp) -> list[FusedOp]:
     return [op for op in module.walk() if isinstance(op, FusedOp)]
 
 
+@pytest.mark.slow
 @given(program=programs())
 @examples(4)
 def test_groups_mean_the_same(program: Program):

@@ -241,6 +241,7 @@ def _build_often(directory: Path, failures: "multiprocessing.Queue[str]") -> Non
             failures.put(f"wrong values for {factor}")
 
 
+@pytest.mark.slow
 def test_concurrent_processes(tmp_path: Path):
     context = multiprocessing.get_context("spawn")
     failures: multiprocessing.Queue[str] = context.Queue()
@@ -408,6 +409,7 @@ build(bb.get())
 """
 
 
+@pytest.mark.slow
 def test_the_end_of_the_process_waits_for_the_thread(tmp_path: Path):
     """Packed weights of more than one piece: a seal is made of digests of pieces, and no thread starts at the end."""
     environment = {**os.environ, "RELAX_CACHE_DIR": str(tmp_path)}

@@ -406,6 +406,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_folder_of_hugging_face(folder: Path, capsys: pytest.CaptureFixture[str]):
     model = LanguageModel.load(folder, context=16)
     prompt = model.tokenizer.encode("abc zab")

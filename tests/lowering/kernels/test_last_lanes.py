@@ -81,6 +81,7 @@ def test_any_size(dtype: str) -> None:
             check(name, dtype, func, kernels, n)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sizes_that_are_known(dtype: str) -> None:
     """Those that leave one lane for the last vector: LLVM would find out."""

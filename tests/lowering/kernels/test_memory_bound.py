@@ -86,6 +86,7 @@ def test_native_agrees_with_numpy(name: str, m: int, n: int) -> None:
     np.testing.assert_allclose(result, expected, rtol=3e-5, atol=3e-6)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_native_agrees_on_many_threads(name: str) -> None:
     inputs, expected = arguments(name, 513, 517)

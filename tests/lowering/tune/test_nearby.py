@@ -33,6 +33,7 @@ def test_sizes_are_told_by_tensors():
     assert nearby(func, square[1:2]) == [square[0], square[2]]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ratio", [1.05, 1.2])
 def test_what_is_slower_nearby_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ratio: float):
     """Three races are about the size that is asked for; the next are at half of it and twice as much."""

@@ -13,7 +13,7 @@ from tests.lowering.tune.support import MAP, ONE, arrays, groups
 from tir_dialect.target import Target
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "number"), [(ONE, 3), (MAP, 8)])
 def test_whatever_is_tried_gives_the_same_values(text: str, number: int):
     target = Target.host()

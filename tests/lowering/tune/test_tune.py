@@ -139,6 +139,7 @@ def test_what_is_not_faster_beyond_noise_is_not_kept(
     assert "nothing is faster than the default" in report.as_text()
 
 
+@pytest.mark.slow
 def test_sizes_of_earlier_searches_are_measured_again(tmp_path: Path, everything_is_faster: None, monkeypatch):
     kept = TuningDatabase(tmp_path / "t.json")
     tune(parse_module(MAP), arrays(4), trials=1, database=kept, progress=None)
@@ -158,6 +159,7 @@ def test_calls_without_elements_are_not_measured():
     assert "no kernel is called with tensors that have elements" in report.as_text()
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """What was found until then is kept, and tried first the next time."""
     path = tmp_path / "t.json"
@@ -192,6 +194,7 @@ def test_an_interruption_forgets_nothing(tmp_path: Path, everything_is_faster: N
     assert path.read_text() == before
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("choice", "reason"),
     [

@@ -76,6 +76,7 @@ def test_a_library_for_another_processor_refuses(tmp_path: Path):
     assert all(line.startswith(begin) for line in lines)
 
 
+@pytest.mark.sampled(2)
 @needs_linker
 @pytest.mark.parametrize("target", ["host", "x86-64" if HOST.arch == "x86_64" else "aarch64"])
 def test_a_library_for_this_processor_runs(target: str, tmp_path: Path):
@@ -149,6 +150,7 @@ def test_symbols_get_other_names():
     assert renamed(data, {"unknown": "c"}) == data
 
 
+@pytest.mark.slow
 @needs_linker
 def test_the_name_of_the_real_entry_is_nobody_elses(tmp_path: Path):
     bb = BlockBuilder()

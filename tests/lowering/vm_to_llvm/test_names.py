@@ -125,6 +125,7 @@ def check(machine: VirtualMachine, functions: Sequence[str], kernels: Sequence[s
     np.testing.assert_array_equal(np.from_dlpack(machine["the entry"](X)), 2 * X + len(kernels))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["native", "bytecode"])
 def test_names_of_functions_and_kernels(mode: Mode, tmp_path: Path):
     """Each is that of a kernel here, or of a function; in the other mode it is the other way round."""

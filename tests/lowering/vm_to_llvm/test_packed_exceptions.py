@@ -113,6 +113,7 @@ def _run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", MODES)
 def test_an_exception_without_text_is_one_that_says_so(mode: str):
     done = _run("-c", NO_TEXT, mode)
@@ -148,11 +149,13 @@ except RuntimeError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_in_the_interpreter():
     done = _run("-c", KERNEL)
     assert (done.returncode, done.stdout) == (0, f"{UNTOLD}\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_the_tool_says_so(tmp_path: Path):
     (tmp_path / "main.mlir").write_text(TEXT)
     load = "import tvm_ffi\ndef fail(x): raise ValueError('\\udcff')\n"

@@ -44,6 +44,7 @@ def _renamed(function: str) -> str:
     return re.sub(r"(?<![.\w\"])\w+", lambda match: numbers.get(match[0], match[0]), function)
 
 
+@pytest.mark.slow
 def test_our_reader_makes_the_same_module_of_the_text():
     """Of every module of the tree that has a text; the others are refused by the name of an op."""
     written = 0

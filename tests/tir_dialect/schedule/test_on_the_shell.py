@@ -214,6 +214,7 @@ def test_every_primitive_may_be_validated(name: str, schedules: dict[str, Schedu
     assert body(sch.func) == body(schedules[name].func)
 
 
+@pytest.mark.slow
 def test_the_shell_validates(tmp_path: Path):
     wrong = INTRINSIC.replace("double(), double()", "double(2), double(3)")
     (tmp_path / "intrinsic.py").write_text(wrong.replace("* 2", "* factor").replace("double():", "double(factor):"))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.context import Context
@@ -72,6 +73,7 @@ def test_random_schedules(program, steps, data):
     check_random_schedule(PROGRAMS[program](), steps, data.draw)
 
 
+@pytest.mark.slow
 @examples(12)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 10), st.data())
 def test_random_schedules_of_random_programs(seed, steps, data):

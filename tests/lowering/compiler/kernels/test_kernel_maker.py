@@ -84,6 +84,7 @@ def check(kernels: Kernels) -> None:
     np.testing.assert_allclose(c, a @ b, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_two_processes_make_what_one_makes(two: list[str], monkeypatch: pytest.MonkeyPatch):
     both = compiled(MODULE)
     assert "matmul" not in two

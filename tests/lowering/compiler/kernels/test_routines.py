@@ -165,6 +165,7 @@ def test_llvm_has_the_kernel_while_its_routines_are_written(monkeypatch: pytest.
     assert order == ["kernel", *["routine", "routine's object"] * count]
 
 
+@pytest.mark.slow
 def test_a_routine_that_has_been_changed_in_text_is_not_taken_from_the_cache(tmp_path: Path):
     cache = CodeCache(tmp_path)
     compile_prim_funcs(parse_module(products(96)), cache=cache)

@@ -250,7 +250,7 @@ def check_guarded(case: Case, sizes: dict[str, int], arrays: Sequence[np.ndarray
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.sampled(18)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_native_agrees_with_numpy(name: str, sizes: tuple[int, ...]) -> None:

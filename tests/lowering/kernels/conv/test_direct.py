@@ -172,7 +172,7 @@ def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:
     _check(name, sizes, Target.host())
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", TURNS)
 def test_blocks_of_the_reduction(name: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:

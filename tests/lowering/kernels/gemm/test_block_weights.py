@@ -166,6 +166,7 @@ def _stacked(name: str, machine: str) -> tuple[PrimFuncOp, Kernels]:
     return func, compile_prim_funcs(ModuleOp([func.clone()]), Target.parse(machine), cache=NO_CACHE)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "machine"), in_turn(("q4_1", "q6_k", "q8_0"), MACHINES[:3]))
 def test_one_of_several_matrices(name: str, machine: str):
     func, kernels = _stacked(name, machine)

@@ -58,7 +58,7 @@ def native(name: str) -> Kernels:
     return compile_prim_funcs(ModuleOp([kernel(name).clone()]), cache=NO_CACHE)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:

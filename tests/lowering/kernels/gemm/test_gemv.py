@@ -62,6 +62,7 @@ def test_short_rows_of_b_of_any_alignment(shift: int) -> None:
         np.testing.assert_allclose(result, x.astype("f8") @ y, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_one_row_and_a_matrix_from_memory(dtype: str) -> None:
     """As on a machine with wide vectors whose last-level cache holds next to nothing."""
@@ -78,6 +79,7 @@ def test_one_row_of_any_float(dtype: str) -> None:
         check_guarded(Sum("mk,kn->mn", dtype), {"m": 1, "n": n, "k": 37})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
 @pytest.mark.parametrize("subscripts", ["mk,nk->mn", "mk,kn->mn"])
 def test_small_m_or_n_and_long_rows(subscripts: str, dtype: str) -> None:

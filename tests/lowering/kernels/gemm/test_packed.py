@@ -95,7 +95,7 @@ def test_small_caches_take_blocks_and_sections() -> None:
 # Native code, between pages that must not be touched.
 
 
-@pytest.mark.sampled(28)
+@pytest.mark.sampled(45)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", SUMS)
 def test_native_agrees_with_numpy(name: str, sizes: tuple[int, ...]) -> None:

@@ -96,7 +96,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_values(text: str) -> None:
     for m, n in ((1, 1), (2, 7), (3, 16), (2, 33), (0, 2), (2, 0)):

@@ -34,7 +34,7 @@ def arange(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64"])
 @pytest.mark.parametrize(
     "shapes", [((), ()), ((3,), (3,)), ((2, 3), (3,)), ((2, 1, 3), (4, 1)), ((0, 2), (2,))], ids=str

@@ -174,6 +174,7 @@ def _squeezed(places: int) -> tuple[ModuleOp, np.ndarray]:
     return builder.get(), rng.uniform(-1, 1, (2, 3, places, 7)).astype(np.float32)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("places", [1, 8])
 def test_what_stands_between(places: int):
     """Values that are computed without blocks come into them; nothing of a whole picture leaves them."""

@@ -79,6 +79,7 @@ def test_many_random_programs(program: Program):
 MEMORY = Features(others=False).without("shapes", "recursion", "closures", "calls", "effects", "loops")
 
 
+@pytest.mark.slow
 @given(programs(MEMORY, statements=8))
 @examples(5)
 def test_random_programs_about_memory(program: Program):
@@ -152,6 +153,7 @@ relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.tensor<[n, 4], f3
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rows", [0, 1, 7])
 def test_a_cast_keeps_memory_alive(rows: int):
     """The class of TVM issue 20190: the last use of a tensor is one of another name for it."""
@@ -174,6 +176,7 @@ relax.func @main(%x: !relax.tensor<[_, 6], f32>) -> !relax.tensor<[_, 2], f32> {
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rows", [0, 1, 5])
 def test_parts_of_a_cast(rows: int):
     """The class of TVM issue 20207: a tensor that is cast, then split."""
@@ -245,6 +248,7 @@ relax.func @main[%n](%x: !relax.tensor<[n], f32>, %k: !relax.prim<i64>) -> !rela
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rounds", [0, 1, 4])
 def test_a_loop_uses_what_was_made_before_it(rounds: int):
     x = _x(9)

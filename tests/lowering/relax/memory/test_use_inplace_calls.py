@@ -110,7 +110,7 @@ ADDED = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("parameters", "product", "shapes"), ADDED.values(), ids=ADDED)
 def test_what_is_added_to_a_product(parameters: str, product: str, shapes: list[list[tuple[int, ...]]]):
     """The sums go to where the other operand is, which is read there once."""
@@ -159,6 +159,7 @@ STORES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("stores", "count"), STORES.values(), ids=STORES)
 def test_two_results_of_one_block(stores: str, count: int):
     """A result takes the memory of an operand that the block does not read once it has stored that result."""

@@ -89,6 +89,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("base", ["%b", "%copy"])
 def test_slices_of_a_base(base: str):
     """The base is copied first: the slices that are written into it stay where they are computed."""

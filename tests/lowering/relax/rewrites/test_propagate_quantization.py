@@ -68,6 +68,7 @@ def test_values_stay(dtype: str, point: int, other: float):
     assert [str(op.properties["layout"]) for op in pools] == ['"NHWC"']
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["ui8", "i8"])
 def test_all_modes_agree(dtype: str):
     module = parse_module(text_of(dtype, 7, 0.5))

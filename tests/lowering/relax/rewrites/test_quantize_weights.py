@@ -76,6 +76,7 @@ def test_the_error_is_that_of_the_report(name: str, most: float):
     assert _relative(found, _expected(None)) < 2.5 * most
 
 
+@pytest.mark.slow
 def test_a_model_of_onnx_becomes_small(tmp_path: Path):
     """Its kernels decode the weights, in each of two products that read the same ones."""
     module = xr.run_passes(_onnx(), "quantize-weights{explain=true}")

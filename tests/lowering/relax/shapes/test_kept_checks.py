@@ -154,6 +154,7 @@ def check(cases: Sequence[tuple[str, str, int]]) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 def test_sample():
     check(CASES[::SAMPLE])
 

@@ -48,6 +48,7 @@ def _differences(t: str) -> str:
     return DIFFERENCES.format(t=t, results=", ".join((wide, wide, narrow, narrow, wide, wide)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("t", DTYPES)
 def test_differences_of_equal_products_are_zero(t: str):
     # Sums of two vectors at most: with more, those of products that are rounded first are other sums.
@@ -88,7 +89,7 @@ BODIES = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", ["", "vectorized"])
 @pytest.mark.parametrize("body", BODIES)
 def test_what_was_rounded_before_is_no_summand_of_a_multiply_add(body: str, kind: str):

@@ -76,7 +76,7 @@ def test_float_arithmetic(op: str, type_: str, loop: str, same_as_interpreter):
     same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("type_", INTEGERS)
 @pytest.mark.parametrize(

@@ -141,6 +141,7 @@ def test_indices_out_of_range(mode: str, index: int):
     assert run(mode, "Gather", [X, i64()]).shape == (0,)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_axes_out_of_range(mode: str):
     message = "main: '{}' axe?i?s: expected each within the rank, .*: place = {}, {}"

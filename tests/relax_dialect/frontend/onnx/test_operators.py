@@ -118,6 +118,7 @@ def test_negative_padding_takes_away(constant: bool):
 NOTHING = {"LogSum": -np.inf, "LogSumExp": -np.inf, "Max": -np.inf, "Min": np.inf, "Prod": 1.0, "Sum": 0.0, "L2": 0.0}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constant", [True, False])
 def test_reductions_of_nothing(constant: bool):
     nodes = [helper.make_node(f"Reduce{kind}", ["x", "axes"], [kind], keepdims=0) for kind in NOTHING]

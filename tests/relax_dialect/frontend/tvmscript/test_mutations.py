@@ -68,7 +68,7 @@ def _exchange(tree: ast.AST, old: ast.expr, new: ast.expr) -> None:
         Exchange().visit(tree)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_every_prefix_by_lines(text: str):
     lines = text.splitlines(keepends=True)
