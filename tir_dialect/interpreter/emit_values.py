@@ -397,7 +397,7 @@ def _emit_bitcast(emitter: Emitter, op: vector.BitcastOp) -> None:
 def _emit_dot(emitter: Emitter, op: DotOp) -> None:
     operands = ", ".join(emitter.names((op.lhs, op.rhs, op.sum)))
     left, right = (emitter.constant(numpy_dtype(dtype)) for dtype in (op.lhs_dtype, op.rhs_dtype))
-    emitter.assign(op.result, f"dot_words({operands}, {left}, {right})")
+    emitter.assign(op.result, f"dot_words({operands}, {left}, {right}, {op.saturating is not None})")
 
 
 def _emit_lookup(emitter: Emitter, op: LookupOp) -> None:

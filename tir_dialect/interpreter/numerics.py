@@ -165,14 +165,19 @@ def _add_to_odd(lhs: float, rhs: float) -> float:
     return total
 
 
-def dot_words(lhs: Any, rhs: Any, total: Any, left: Any, right: Any) -> Any:
+def dot_words(lhs: Any, rhs: Any, total: Any, left: Any, right: Any, saturating: bool = False) -> Any:
     """`total` and, lane by lane, the products of the numbers that words of 32 bits consist of.
 
-    `left` and `right` are the dtypes of these numbers. Integers wrap around, floats are rounded to `f32`.
+    `left` and `right` are the dtypes of these numbers. Integers wrap around, floats are rounded to `f32`. Where it is
+    `saturating`, sums of two products are limited to 16 bits.
     """
     wide = np.float32 if total.dtype.kind == "f" else np.int64
     parts = [words.view(dtype).reshape(len(total), -1).astype(wide) for words, dtype in ((lhs, left), (rhs, right))]
-    return (total.astype(wide) + (parts[0] * parts[1]).sum(1)).astype(total.dtype)
+    products = parts[0] * parts[1]
+    if saturating:
+        limits = np.iinfo(np.int16)
+        products = (products[:, ::2] + products[:, 1::2]).clip(limits.min, limits.max)
+    return (total.astype(wide) + products.sum(1)).astype(total.dtype)
 
 
 def look_up_bytes(value: Any, table: Any) -> Any:

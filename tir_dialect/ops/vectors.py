@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     Signedness,
     StringAttr,
+    UnitAttr,
     VectorType,
     bf16,
     f32,
@@ -23,7 +24,7 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.irdl.declarative_assembly_format import OperandVariable, ParsingState, PrintingState, TypeDirective
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -284,20 +285,25 @@ class DotOp(IRDLOperation):
     %s = tir.dot ui8 %a, i8 %b, %sum : vector<16xi32>
     %t = tir.dot bf16 %a, bf16 %b, %sum : vector<16xf32>
     %u = tir.dot i16 %a, i16 %b, %sum : vector<8xi32>
+    %v = tir.dot saturating ui8 %a, i8 %b, %sum : vector<8xi32>
     ```
 
-    A word holds four `i8`/`ui8` or two `i16` or `bf16` numbers. Integer sums wrap around; they never saturate. `bf16`
-    products are accumulated in `f32` in unspecified order, and subnormal numbers may be flushed to 0.
+    A word holds four `i8`/`ui8` or two `i16` or `bf16` numbers. Integer sums wrap around; with `saturating`, sums of
+    the first two and of the last two products of bytes are first limited to the range of `i16`, as x86 without dot
+    products of bytes does it (`vpmaddubsw`). `bf16` products are accumulated in `f32` in unspecified order, and
+    subnormal numbers may be flushed to 0.
 
     C1: the dtypes are each one of `i8` and `ui8`, or both `i16`, or both `bf16`.
     C2: the sum is a vector with one fixed dimension, of `f32` for `bf16` and of `i32` for integers.
     C3: the words are vectors of `i32` with as many lanes.
+    C4: only products of `ui8` with `i8` are saturating.
     """
 
     name = "tir.dot"
 
     lhs_dtype = prop_def(Attribute)
     rhs_dtype = prop_def(Attribute)
+    saturating = opt_prop_def(UnitAttr)
     lhs = operand_def(VectorType)
     rhs = operand_def(VectorType)
     sum = operand_def(VectorType)
@@ -306,6 +312,7 @@ class DotOp(IRDLOperation):
     traits = traits_def(Pure())
 
     assembly_format = (
+        "(`saturating` $saturating^)? "
         "custom<TypeProperty>($lhs_dtype) $lhs `,` custom<TypeProperty>($rhs_dtype) $rhs `,` $sum attr-dict "
         "`:` custom<TypeOf>(ref($sum)) custom<SameType>(type($result), ref($sum))"
     )
@@ -317,10 +324,16 @@ class DotOp(IRDLOperation):
         lhs: SSAValue | Operation,
         rhs: SSAValue | Operation,
         sum: SSAValue | Operation,
+        *,
+        saturating: bool = False,
     ):
         super().__init__(
             operands=[lhs, rhs, sum],
-            properties={"lhs_dtype": dtypes[0], "rhs_dtype": dtypes[1]},
+            properties={
+                "lhs_dtype": dtypes[0],
+                "rhs_dtype": dtypes[1],
+                "saturating": UnitAttr() if saturating else None,
+            },
             result_types=[SSAValue.get(sum).type],
         )
 
@@ -343,3 +356,7 @@ class DotOp(IRDLOperation):
             raise VerifyException(
                 f"'tir.dot' op expected words of type {words}, got {self.lhs.type} and {self.rhs.type}"
             )  # C3
+        if self.saturating is not None and dtypes != (ui8, i8):
+            raise VerifyException(
+                f"'tir.dot' op expected ui8 and i8 for saturating sums, got {dtypes[0]} and {dtypes[1]}"
+            )  # C4

@@ -230,8 +230,10 @@ def emit_contraction(item: Gemm | DotGroupGemm) -> str:
     if isinstance(item, Gemm):
         return emit_gemm(item)
     item.emit()
-    where = " in tile registers" if item.groups.in_tiles else " of 16 bits" if item.groups.in_int16 else ""
-    return f"dot-product groups{where} since {item.groups.parts} numbers make one of 32 bits"
+    groups = item.groups
+    where = " in tile registers" if groups.in_tiles else " of 16 bits" if groups.in_int16 else ""
+    pairs = ", pairs saturating where none can" if groups.in_byte_pairs else ""
+    return f"dot-product groups{where} since {groups.parts} numbers make one of 32 bits{pairs}"
 
 
 def _padded(plan: Sequence[object]) -> dict[SSAValue, Padding]:

@@ -5,20 +5,21 @@ These are packed panels of columns; which parameters of a PrimFunc can be packed
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, i8
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.kernels.cpu.gemm.cost_model import BYTE_PAIRS_SMALL_M, tiling
 from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
-from lowering.kernels.cpu.gemm.cost_model import tiling
 from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction, find_dot_group_contraction
+from lowering.kernels.cpu.gemm.dot_groups.step_order import LARGEST
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
 from lowering.kernels.cpu.structure.stages import Stage, find_inner_stages, find_program, find_stages
 from lowering.registry import Pass, pass_target
@@ -28,11 +29,13 @@ from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import called_functions, symbol_name
 from relax_dialect.struct_info.symbols import fresh_name
 from tir_dialect.dims import constant
+from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
-from tir_dialect.lazy_arrays import computed
+from tir_dialect.lazy_arrays import Elements, array_of, computed
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp
+from tir_dialect.ops.vectors import PARTS
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType, IteratorKind, buffer_type
 from tir_dialect.walking import ops_in, walked
@@ -138,6 +141,21 @@ class PanelLayout:
     width: int
     transposed: bool = False
     parts: int = 1
+    parts_of_small: int = 0
+    """The parts of a word instead, if the elements are so small that few steps of a panel saturate sums of two
+    products; 0 if that makes no difference.
+    """
+
+    def for_elements(self, elements: Elements) -> PanelLayout:
+        """The layout of a constant."""
+        if not self.parts_of_small:
+            return self
+        small = replace(self, parts=self.parts_of_small, parts_of_small=0)
+        packed = pack(array_of(elements), small)
+        pairs = packed.reshape(*packed.shape[:-1], -1, 2).astype(np.int16)
+        sums = np.maximum(pairs, 0).sum(-1), -np.minimum(pairs, 0).sum(-1)
+        saturating = (np.maximum(*sums) > LARGEST).any((2, 3)).mean()
+        return small if saturating <= MOST_SATURATING else replace(self, parts_of_small=0)
 
     @property
     def suffix(self) -> str:
@@ -163,8 +181,10 @@ def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]
         loads = contraction.columns.loads
         if len(loads) == 1 and isinstance(loads[0].buffer, BlockArgument):
             layout = _layout(contraction, loads[0], target)
-            # One row is multiplied faster with columns as they are, if these come from a cache.
-            found.setdefault(loads[0].buffer, []).append(None if are_inner and layout and layout.parts == 1 else layout)
+            if are_inner and layout is not None:
+                # One row is multiplied faster with columns as they are, if these come from a cache.
+                layout = None if layout.parts == 1 else replace(layout, parts_of_small=0)
+            found.setdefault(loads[0].buffer, []).append(layout)
     return {
         parameter.index - len(func.symbols): layouts[0]
         for parameter, layouts in found.items()
@@ -205,7 +225,10 @@ def _layout(contraction: Contraction, load: LoadOp, target: Target) -> PanelLayo
     groups = find_dot_group_contraction(contraction, target)
     if groups is not None:
         order = is_transposed(groups, load)
-        return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, groups.parts)
+        m = product_of(contraction.stage.extents[axis] for axis in contraction.row).constant_value
+        in_pairs = groups.in_int16 and groups.dtypes[1] == i8 and (m is None or m > BYTE_PAIRS_SMALL_M)
+        small = PARTS[i8] if in_pairs else 0
+        return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, groups.parts, small)
     indices, shape = contraction.stage.accesses[load], load.buffer_type.shape
     if len(contraction.column) != 1 or len(contraction.reduced) != 1 or contraction.outer or len(indices) < 2:
         return None
@@ -296,6 +319,10 @@ def pack(array: NDArray[Any], layout: PanelLayout) -> NDArray[Any]:
     return packed
 
 
+MOST_SATURATING = 1 / 8
+"""The part of the steps of panels that may saturate sums of two products: a step takes 0.75 of the time of one in 16
+bits, and 1.5 where it may.
+"""
 MOST_COPIED_BYTES = 1 << 20
 """A constant that others read too is packed, and kept twice, only if it has no more bytes."""
 
@@ -362,8 +389,11 @@ class _Packing:
     calls: list[CallTIROp] = field(default_factory=list[CallTIROp])
     """Those with constants that may be packed."""
     _layouts: dict[PrimFuncOp, dict[int, PanelLayout]] = field(default_factory=dict[PrimFuncOp, dict[int, PanelLayout]])
-    _variants: dict[tuple[PrimFuncOp, tuple[int, ...]], str] = field(
-        default_factory=dict[tuple[PrimFuncOp, tuple[int, ...]], str]
+    _variants: dict[tuple[PrimFuncOp, tuple[tuple[int, PanelLayout], ...]], str] = field(
+        default_factory=dict[tuple[PrimFuncOp, tuple[tuple[int, PanelLayout], ...]], str]
+    )
+    _chosen: dict[tuple[object, PanelLayout], PanelLayout] = field(
+        default_factory=dict[tuple[object, PanelLayout], PanelLayout]
     )
     _packed: dict[tuple[object, PanelLayout], TensorAttr] = field(
         default_factory=dict[tuple[object, PanelLayout], TensorAttr]
@@ -393,20 +423,28 @@ class _Packing:
         chosen = {number: constant for number, constant in _constants(call) if self._suits(number, constant, layouts)}
         if func is None or not chosen:
             return
+        used = {number: self._chosen_layout(weights, layouts[number]) for number, weights in chosen.items()}
         for number, weights in chosen.items():
-            call.operands[number] = self._constant(weights, layouts[number]).result
+            call.operands[number] = self._constant(weights, used[number]).result
             if not weights.result.uses:
                 Rewriter.erase_op(weights)
         self._replaced[func.sym_name.data] = None
-        numbers = tuple(chosen)
-        key = (func, numbers)
+        key = (func, tuple(used.items()))
         if key not in self._variants:
             name = fresh_name(f"{func.sym_name.data}_panels", self._names)
             self._names.add(name)
             self._variants[key] = name
-            made = with_panels(func, name, {number: self._layouts[func][number] for number in numbers})
+            made = with_panels(func, name, used)
             Rewriter.insert_op(made, InsertPoint.after(func))
         call.callee = SymbolRefAttr(self._variants[key])
+
+    def _chosen_layout(self, constant: ConstantOp, layout: PanelLayout) -> PanelLayout:
+        """The layout by the elements of a constant."""
+        key, elements = (constant.value, layout), constant.sources
+        assert elements is not None  # as was asked
+        if key not in self._chosen:
+            self._chosen[key] = layout.for_elements(elements)
+        return self._chosen[key]
 
     def _layouts_of(self, func: PrimFuncOp) -> dict[int, PanelLayout]:
         if func not in self._layouts:

@@ -14,7 +14,7 @@ IEEE 754 has, but for -0 where the constant is 0, and a sum with 0 is 0 then.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import cast
 
@@ -64,6 +64,8 @@ def _dot(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValu
         return reduce(lambda so_far, pair: f.fma(*pair, so_far), halves, total)
     if dot.lhs_dtype == i16:
         return _sum_of_int16(b, (lhs, rhs), total)
+    if dot.saturating is not None:
+        return _saturating_sum(b, (lhs, rhs), total)
     signs = [dtype == i8 for dtype in (dot.lhs_dtype, dot.rhs_dtype)]
     name = _instruction(b, (_BYTES, _ARM_BYTES), lanes_of(total.type)) if signs[0] != signs[1] else None
     if name is not None:
@@ -111,11 +113,30 @@ def _sum_of_int16(b: LLVMBuilder, words: Sequence[SSAValue], total: SSAValue) ->
     return total
 
 
+_SATURATING = {8: "llvm.x86.avx2.pmadd.ub.sw", 16: "llvm.x86.avx512.pmaddubs.w.512"}
+"""The same for pairs of bytes, the first without and the second with a sign, saturated to 16 bits."""
+
+
+def _saturating_sum(b: LLVMBuilder, words: Sequence[SSAValue], total: SSAValue) -> SSAValue:
+    """Sums of two products of bytes, limited to 16 bits, and then of two of these."""
+    lanes = lanes_of(total.type)
+    name, kind = _pair_intrinsic(b, lanes), VectorType(i16, [2 * lanes])
+    if name is not None:
+        pairs = b.intrinsic(_SATURATING[lanes], _as_parts(b, words, i8), kind)
+        return b.wrapping(llvm.AddOp, total, b.intrinsic(name, (pairs, b.integer(1, kind)), total.type))
+    limits = b.integer(-(1 << 15), total.type), b.integer((1 << 15) - 1, total.type)
+    for first in (0, 2):
+        pair = _sum_of_single_bytes(b, words, (False, True), b.integer(0, total.type), range(first, first + 2))
+        pair = b.overloaded("llvm.smax", (pair, limits[0]), total.type)
+        total = b.wrapping(llvm.AddOp, total, b.overloaded("llvm.smin", (pair, limits[1]), total.type))
+    return total
+
+
 def _sum_of_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:
     name = _pair_intrinsic(b, lanes_of(total.type))
     if name is not None:
         return _sum_of_pairs(b, name, words, signs, total)
-    return _sum_of_single_bytes(b, words, signs, total)
+    return _sum_of_single_bytes(b, words, signs, total, range(PARTS[i8]))
 
 
 def _sum_of_pairs(
@@ -145,8 +166,10 @@ def _halves(b: LLVMBuilder, word: SSAValue, is_odd: bool, signed: bool) -> SSAVa
     return b.make(llvm.AShrOp, (high, b.integer(bits, kind)), kind)
 
 
-def _sum_of_single_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:
-    for number in range(PARTS[i8]):
+def _sum_of_single_bytes(
+    b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue, numbers: Iterable[int]
+) -> SSAValue:
+    for number in numbers:
         left, right = (
             _extended_part(b, word, number, 8, signed=signed) for word, signed in zip(words, signs, strict=True)
         )

@@ -38,3 +38,11 @@ tir.prim_func @type(%a: i32) {
   %x = vector.broadcast %a : i32 to vector<4xi32>
   %s = tir.dot i8 %x, i8 %x, %x : vector<8xi32>
 }
+
+// -----
+
+// CHECK: 'tir.dot' op expected ui8 and i8 for saturating sums, got i8 and i8
+tir.prim_func @dot_c4(%a: i32) {
+  %x = vector.broadcast %a : i32 to vector<4xi32>
+  %s = tir.dot saturating i8 %x, i8 %x, %x : vector<4xi32>
+}

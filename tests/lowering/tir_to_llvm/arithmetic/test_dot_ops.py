@@ -9,6 +9,7 @@ from lowering.llvm.compiler import emit_assembly
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
 from tests.lowering.tir_to_llvm.conftest import Check, find, parse
+from tir_dialect.interpreter.numerics import dot_words
 from tir_dialect.target import Target
 
 
@@ -34,6 +35,18 @@ def test_bytes_never_saturate(left: str, right: str, lanes: int, same_as_interpr
 
 
 @pytest.mark.parametrize("lanes", [16, 8, 2])
+def test_sums_of_two_saturate_where_they_are_to(lanes: int, same_as_interpreter: Check) -> None:
+    extreme = np.random.default_rng(0).choice(np.array([0, 1, 127, 128, 255], np.uint8), (2, 64, 4))
+    words = [np.ascontiguousarray(each).view(np.int32).reshape(64) for each in extreme]
+    text = program("ui8", "i8", "i32", lanes).replace("tir.dot", "tir.dot saturating")
+    same_as_interpreter(text, [*words, np.full(64, 2**31 - 1, np.int32)], {})
+    total = np.zeros(1, np.int32)
+    rows = np.array([0x0000FFFF], np.int32)
+    values = dot_words(rows, np.array([0x7F7F7F7F], np.int32), total, np.uint8, np.int8, True)
+    assert values == [2**15 - 1]
+
+
+@pytest.mark.parametrize("lanes", [16, 8, 2])
 def test_pairs_of_16_bits_wrap_around(lanes: int, same_as_interpreter: Check) -> None:
     numbers = np.random.default_rng(0).choice(np.array([-(2**15), -1, 255, 2**15 - 1], np.int16), (2, 64, 2))
     words = [np.ascontiguousarray(each).view(np.int32).reshape(64) for each in numbers]
@@ -55,6 +68,8 @@ def test_pairs_of_bf16(lanes: int, same_as_interpreter: Check) -> None:
         ("neoverse-v1", ("ui8", "i8"), 4, "usdot"),
         ("x86-64-v3", ("ui8", "i8"), 8, "vpmaddwd"),
         ("skylake-avx512", ("ui8", "i8"), 16, "vpmaddwd"),
+        ("x86-64-v3", ("saturating ui8", "i8"), 8, "vpmaddubsw"),
+        ("skylake-avx512", ("saturating ui8", "i8"), 16, "vpmaddubsw"),
         ("x86-64-v3", ("i16", "i16"), 8, "vpmaddwd"),
         ("skylake-avx512", ("i16", "i16"), 16, "vpmaddwd"),
     ],

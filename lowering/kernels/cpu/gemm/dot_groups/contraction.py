@@ -5,9 +5,13 @@ instruction multiplies the numbers of two groups and adds the products to an acc
 one unsigned and one signed factor.
 Where both have the same signedness the rows change theirs: `a` becomes `a + 128` or `a - 128`, and the accumulators are
 initialised with the correction, for each column 128 times the sum of its elements. All of this is exact, since integers
-wrap around. Without such an instruction, two products of 16 bits are added by one (`vpmaddwd`), whose factors have any
-signs: rows are extended where they are packed, columns where they are loaded. `bf16` is accumulated in `f32`; subnormal
-factors and results count as zero.
+wrap around.
+
+Without such an instruction, two products of 16 bits are added by one (`vpmaddwd`), whose factors have any signs: rows
+are extended where they are packed, columns where they are loaded. Where columns lie in panels of four bytes, most of
+them are so small that two products of bytes fit 16 bits, and are added by an instruction that would saturate them
+(`vpmaddubsw`); code tests that for each step of a panel (`step_order.py`), and the other steps are made in 16 bits.
+`bf16` is accumulated in `f32`; subnormal factors and results count as zero.
 
 Columns may lie in panels, as `pack-weights` arranges them: `B[j floordiv w, r floordiv p, j mod w, r mod p]`, where `r`
 is a step of K, `p` numbers make a group, and a panel has `w` columns, those of a register tile.
@@ -116,6 +120,8 @@ class DotGroupContraction:
     """Whether dot products are made in tile registers, which take factors of any signs."""
     in_int16: bool = False
     """Whether bytes are extended to 16 bits."""
+    in_byte_pairs: bool = False
+    """Whether two products of bytes at a time are added to 16 bits in those steps where no sum can saturate."""
 
     @property
     def parts(self) -> int:
@@ -173,15 +179,20 @@ def find_dot_group_contraction(contraction: Contraction, target: Target) -> DotG
     ):
         return None
     (rows, left), (columns, right) = narrow_rows, narrow_columns
-    in_int16 = left != bf16 and not has_dot_products(target, left)
-    if PARTS[left] != PARTS[right] or not (has_int16_products(target) if in_int16 else has_dot_products(target, left)):
+    in_pairs = left != bf16 and not has_dot_products(target, left)
+    if PARTS[left] != PARTS[right] or not (has_int16_products(target) if in_pairs else has_dot_products(target, left)):
         return None
     inner = [axis for axis in contraction.reduced if rows.stride(axis) == 1]
     reduced = (*(axis for axis in contraction.reduced if axis not in inner), *inner)
-    panels = find_dot_group_panels(contraction, reduced, target.lanes(32), PARTS[i16 if in_int16 else right])
+    panels = find_dot_group_panels(contraction, reduced, target.lanes(32), PARTS[right])
+    in_byte_pairs = in_pairs and right == i8 and panels is not None
+    in_int16 = in_pairs and not in_byte_pairs
+    if in_int16:
+        panels = find_dot_group_panels(contraction, reduced, target.lanes(32), PARTS[i16])
     m = product_of(contraction.stage.extents[axis] for axis in contraction.row).constant_value
     in_tiles = has_tile_registers(target, bf16 if left == bf16 else i8) and (m is None or m > DOT_GROUP_SMALL_M)
-    groups = DotGroupContraction(contraction, rows, columns, (left, right), reduced, panels, in_tiles, in_int16)
+    kind = in_tiles, in_int16, in_byte_pairs
+    groups = DotGroupContraction(contraction, rows, columns, (left, right), reduced, panels, *kind)
     return groups if _can_be_packed(groups) else None
 
 

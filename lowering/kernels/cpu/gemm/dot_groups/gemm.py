@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from xdsl.dialects import vector
+from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import VectorType, i8, i32
 from xdsl.ir import SSAValue
 
@@ -31,14 +31,18 @@ from lowering.kernels.cpu.gemm.cost_model import (
 )
 from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction
 from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import (
+    BYTE_BITS,
     GROUP_BYTES,
+    LOW_BYTES,
     DotGroupTile,
     as_int16,
     constant_number,
     lanes_of_line,
+    splat,
     view,
     with_flipped_sign,
 )
+from lowering.kernels.cpu.gemm.dot_groups.step_order import StepOrder
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.cpu.gemm.gemv import Gemv, can_read_columns
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
@@ -66,6 +70,9 @@ class DotGroupRows:
         self.count, self.first = count, self.code.index(0)
         self.buffer = self.code.alloc([tasks * count, self.pitch], i32, "packed_rows")
         self.numbers = view(self.code, self.buffer, [tasks * count * self.pitch * groups.parts], groups.storage)
+        names = ("even_bytes", "odd_bytes") if groups.in_byte_pairs else ()
+        self.halves = [self.code.alloc([tasks * count, self.pitch], i32, name) for name in names]
+        """The even and the odd bytes of groups, extended to 16 bits, for steps in which sums could saturate."""
         # The reduced axes along which a row is contiguous, and those before them.
         reduced, extents = self.groups.reduced, self.groups.contraction.stage.extents
         first = len(reduced) - 1
@@ -80,6 +87,10 @@ class DotGroupRows:
     def group(self, row: SSAValue, r: SSAValue) -> SSAValue:
         """A group of a row."""
         return self.code.load(*self.memory(row, r))
+
+    def half(self, number: int, row: SSAValue, r: SSAValue) -> SSAValue:
+        """The even or the odd bytes of a group of a row."""
+        return self.code.load(self.halves[number], self.memory(row, r)[1])
 
     def memory(self, row: SSAValue, r: SSAValue) -> tuple[SSAValue, Sequence[SSAValue]]:
         """The buffer and the indices of a group."""
@@ -97,10 +108,22 @@ class DotGroupRows:
         here = {**coords, contraction.row: row}
         if not self.runs:
             self._copy(here, start, code.dim(length))
-            return
-        with code.loop(code.dim(gemm.size(self.runs)), "run") as run:
-            position = code.add(start, code.mul(run, code.dim(length)))
-            self._copy({**here, self.runs: run}, position, code.dim(length))
+        else:
+            with code.loop(code.dim(gemm.size(self.runs)), "run") as run:
+                position = code.add(start, code.mul(run, code.dim(length)))
+                self._copy({**here, self.runs: run}, position, code.dim(length))
+        if self.halves:
+            self._split(target)
+
+    def _split(self, target: SSAValue) -> None:
+        """The halves of a row that has been copied: cache lines, of which a row has whole ones."""
+        code, lanes = self.code, LINE_BYTES // GROUP_BYTES
+        low, bits = splat(code, LOW_BYTES, i32, lanes), splat(code, BYTE_BITS, i32, lanes)
+        with code.loop(code.dim(ceildiv(self.groups.depth, constant(lanes))), "line", vectorize=False) as line:
+            at = [target, code.mul(line, lanes)]
+            groups = code.load(self.buffer, at, lanes)
+            for half, word in zip(self.halves, (groups, code.value(arith.ShRUIOp(groups, bits))), strict=True):
+                code.store(code.value(arith.AndIOp(word, low)), half, at)
 
     def _copy(self, here: Coords, start: SSAValue, length: SSAValue) -> None:
         code, lanes = self.code, lanes_of_line(self.groups.storage)
@@ -114,7 +137,7 @@ class DotGroupRows:
         with code.loop(whole, "v") as v:
             copy(code.mul(v, lanes), lanes)
         done = code.mul(whole, lanes)
-        if not self.groups.in_int16:
+        if not (self.groups.in_int16 or self.groups.in_byte_pairs):
             with code.when(code.compare("slt", done, length)):
                 copy(done, lanes, code.sub(length, done))
             return
@@ -428,12 +451,14 @@ class _Emitter:
         threads = ceildiv(gemm.threads(DOT_GROUP_TASK_MACS), maximum(gemm.size(gemm.contraction.batch), constant(1)))
         panels = ceildiv(gemm.n, constant(self.tiles.nr))
         self.partition = TilePartition(self.code, ceildiv(self.m, constant(self.tiles.mr)), panels, threads)
-        room = constant(gemm.kernel.target.l2_bytes // 2 // (GROUP_BYTES * self.tiles.mr))
+        group_bytes = GROUP_BYTES * (3 if groups.in_byte_pairs else 1)
+        room = constant(gemm.kernel.target.l2_bytes // 2 // (group_bytes * self.tiles.mr))
         most = maximum(floordiv(room, maximum(groups.depth, constant(1))), constant(1))
         self.blocks = ceildiv(self.partition.strips, most)
         self.strips = ceildiv(self.partition.strips, self.blocks)
         self.columns = DotGroupColumns(gemm, groups, threads, self._kept)
         self.rows = DotGroupRows(gemm, groups, threads, self.strips * self.tiles.mr)
+        self.order = StepOrder(gemm, groups.depth, threads) if groups.in_byte_pairs else None
 
     @property
     def _kept(self) -> Dim:
@@ -473,7 +498,9 @@ class _Emitter:
             self.rows.pack(coords, code.add(top, i), i)
         with code.loop(panels[1], "panel", lower=panels[0]) as panel:
             packed = self.columns.take(coords, panel, block.task, panels, block.number)
-            tile = DotGroupTile(self.gemm, self.groups, partial(self.columns.vector, packed))
+            columns = partial(self.columns.vector, packed)
+            steps = None if self.order is None else self.order.of(block.task, columns)
+            tile = DotGroupTile(self.gemm, self.groups, columns, steps)
             some = self.partition.strips_of(block.own, panel)
             lower, upper = code.maximum(some[0], first), code.minimum(some[1], end)
             with code.loop(upper, "strip", lower=lower) as strip:
@@ -502,11 +529,14 @@ class _Emitter:
         def rows(i: int, r: SSAValue) -> tuple[SSAValue, Sequence[SSAValue]]:
             return self.rows.memory(code.add(code.sub(row, top), i), r)
 
+        def half(number: int, i: int, r: SSAValue) -> SSAValue:
+            return self.rows.half(number, code.add(code.sub(row, top), i), r)
+
         def multiply(mr: int) -> None:
             if self.groups.in_tiles:
                 tile.emit_in_tiles(mr, rows, partial(self.columns.memory, packed), accumulators)
             else:
-                tile.emit(mr, group, accumulators)
+                tile.emit(mr, group, accumulators, [partial(half, number) for number in range(len(self.rows.halves))])
 
         def emit(left: SSAValue, mr_sizes: Sequence[int]) -> None:
             mr, *smaller = mr_sizes

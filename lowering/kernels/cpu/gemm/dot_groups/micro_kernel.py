@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from dataclasses import dataclass
+from functools import partial, reduce
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, VectorType, bf16, i8, i16, i32
 from xdsl.ir import Attribute, SSAValue
 
@@ -33,6 +34,9 @@ from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import BufferType
 
 GROUP_BYTES = 4
+BYTE_BITS = 8
+LOW_BYTES = 0x00FF00FF
+"""A group of bytes with the odd ones 0."""
 TILE_STEP = 2 * TILE_SIZE
 """Numbers of `bf16` along K that tile registers multiply at once."""
 SIGN_BIT = -128
@@ -61,9 +65,17 @@ def splat(code: Code, value: int, dtype: AnyFloat | IntegerType, lanes: int) -> 
     return code.splat(constant_number(code, value, dtype), lanes)
 
 
-def dot(code: Code, dtypes: tuple[Attribute, Attribute], a: SSAValue, b: SSAValue, total: SSAValue) -> SSAValue:
+def dot(
+    code: Code,
+    dtypes: tuple[Attribute, Attribute],
+    a: SSAValue,
+    b: SSAValue,
+    total: SSAValue,
+    *,
+    saturating: bool = False,
+) -> SSAValue:
     """A vector accumulator, with the products of the numbers in two vectors of groups added."""
-    return code.value(DotOp(dtypes, a, b, total))
+    return code.value(DotOp(dtypes, a, b, total, saturating=saturating))
 
 
 def with_flipped_sign(code: Code, values: SSAValue, lanes: int) -> SSAValue:
@@ -105,16 +117,40 @@ TileOfMemory = Callable[[int, SSAValue], tuple[SSAValue, Sequence[SSAValue]]]
 K.
 """
 
+Accumulators = Sequence[Sequence[Sequence[SSAValue]]]
+"""The indices of the vectors of each row of a tile."""
+
 PanelVector = Callable[[SSAValue, int], SSAValue]
 """Gives a vector of groups of a panel, by its step of K and its number."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of a panel in an order: first some in which no sum of two products saturates."""
+
+    fitting: SSAValue
+    """How many these are."""
+    step: Callable[[SSAValue], SSAValue]
+    """The step of K with a number in the order."""
+
+
+def in_halves(code: Code, groups: SSAValue, lanes: int) -> tuple[SSAValue, SSAValue]:
+    """The even and the odd ones of the bytes with signs in a vector of groups, extended to 16 bits."""
+    kind, bits = VectorType(i16, [2 * lanes]), splat(code, BYTE_BITS, i16, 2 * lanes)
+    pairs = code.value(vector.BitcastOp(groups, kind))
+    even = code.value(arith.ShRSIOp(code.value(arith.ShLIOp(pairs, bits)), bits))
+    return even, code.value(arith.ShRSIOp(pairs, bits))
 
 
 class DotGroupTile:
     """A register tile: accumulators of some rows with the columns of a panel."""
 
-    def __init__(self, gemm: Gemm, groups: DotGroupContraction, columns: PanelVector):
-        """Where the sign of the rows is flipped, accumulators begin with a correction, which is computed here."""
-        self.gemm, self.groups, self.columns = gemm, groups, columns
+    def __init__(self, gemm: Gemm, groups: DotGroupContraction, columns: PanelVector, steps: Steps | None = None):
+        """Where the sign of the rows is flipped, accumulators begin with a correction, which is computed here.
+
+        Without `steps` all are exact, in the order of K.
+        """
+        self.gemm, self.groups, self.columns, self.steps = gemm, groups, columns, steps
         self.code, self.tiles = gemm.code, gemm.tiles
         self.depth = self.code.dim(groups.depth)
         self.first = self._sign_correction() if groups.is_flipped else None
@@ -137,8 +173,10 @@ class DotGroupTile:
             )
         return buffer
 
-    def emit(self, mr: int, group: GroupAt, tile: SSAValue) -> None:
-        """Emits the accumulators of `mr` rows, into the buffer `tile`."""
+    def emit(self, mr: int, group: GroupAt, tile: SSAValue, halves: Sequence[GroupAt] = ()) -> None:
+        """Emits the accumulators of `mr` rows, into the buffer `tile`; `halves` are the even and the odd bytes of a
+        group, extended, for steps that are exact beside others.
+        """
         code, tiles = self.code, self.tiles
         chunks = min(MAX_K_SPLITS, max(1, DOT_GROUP_ACCUMULATORS // (mr * tiles.vectors)))
         registers = code.alloc([chunks * mr, tiles.nr], self.groups.total, "sums", scope="local")
@@ -150,19 +188,40 @@ class DotGroupTile:
             for chunk in range(chunks)
         ]
         self._begin(registers, rows)
-        done = code.index(0)
-        if chunks > 1:
-            iterations = code.divide(self.depth, chunks)
-            with code.loop(iterations, "iteration") as iteration:
-                for chunk in range(chunks):
-                    self._step(registers, rows[chunk], group, code.add(code.mul(iteration, chunks), chunk))
-            done = code.mul(iterations, chunks)
-        with code.loop(self.depth, "r", lower=done) as r:
-            self._step(registers, rows[0], group, r)
+        if self.steps is None:
+            self._accumulate(registers, rows, (code.index(0), self.depth), partial(self._step, group))
+        else:
+            fitting = self.steps.fitting
+            self._accumulate(registers, rows, (code.index(0), fitting), partial(self._step, group))
+            for number, half in enumerate(halves):  # one after the other, so that all is in registers
+                self._accumulate(registers, rows, (fitting, self.depth), partial(self._exact_step, number, half))
         for i in range(mr):
             for v, accumulator in enumerate(rows[0][i]):
                 values = [code.load(registers, chunk[i][v], tiles.lanes) for chunk in rows]
                 code.store(reduce(self._added, values), tile, accumulator)
+
+    def _accumulate(
+        self,
+        registers: SSAValue,
+        rows: Sequence[Sequence[Sequence[Sequence[SSAValue]]]],
+        bounds: tuple[SSAValue, SSAValue],
+        emit_step: Callable[[SSAValue, Accumulators, SSAValue], None],
+    ) -> None:
+        """Emits some steps, which take turns with the accumulators of chunks."""
+        code, (done, end), chunks = self.code, bounds, len(rows)
+
+        def step(number: SSAValue, chunk: int) -> None:
+            r = number if self.steps is None else self.steps.step(number)
+            emit_step(registers, rows[chunk], r)
+
+        if chunks > 1:
+            first, iterations = done, code.divide(code.sub(end, done), chunks)
+            with code.loop(iterations, "iteration") as iteration:
+                for chunk in range(chunks):
+                    step(code.add(first, code.add(code.mul(iteration, chunks), chunk)), chunk)
+            done = code.add(first, code.mul(iterations, chunks))
+        with code.loop(end, "r", lower=done) as number:
+            step(number, 0)
 
     def emit_in_tiles(self, mr: int, rows: TileOfMemory, columns: TileOfMemory, tile: SSAValue) -> None:
         """The same in tile registers, which are configured for the last step."""
@@ -201,17 +260,27 @@ class DotGroupTile:
                     given = None if number or self.first is None else code.load(self.first, start, tiles.lanes)
                     code.store(zeros if given is None else given, registers, accumulator)
 
-    def _step(
-        self, registers: SSAValue, rows: Sequence[Sequence[Sequence[SSAValue]]], group: GroupAt, r: SSAValue
-    ) -> None:
+    def _step(self, group: GroupAt, registers: SSAValue, rows: Accumulators, r: SSAValue) -> None:
         """Emits the dot products of one group of each row with those of the columns."""
-        code, tiles = self.code, self.tiles
+        code, tiles, saturating = self.code, self.tiles, self.steps is not None
         columns = [self.columns(r, v) for v in range(tiles.vectors)]
         for i, tile_row in enumerate(rows):
             row = code.splat(group(i, r), tiles.lanes)
             for accumulator, column in zip(tile_row, columns, strict=True):
                 total = code.load(registers, accumulator, tiles.lanes)
-                code.store(dot(code, self.groups.factors, row, column, total), registers, accumulator)
+                total = dot(code, self.groups.factors, row, column, total, saturating=saturating)
+                code.store(total, registers, accumulator)
+
+    def _exact_step(self, number: int, half: GroupAt, registers: SSAValue, rows: Accumulators, r: SSAValue) -> None:
+        """The same in 16 bits, for the even or the odd bytes."""
+        code, lanes = self.code, self.tiles.lanes
+        columns = [in_halves(code, self.columns(r, v), lanes)[number] for v in range(self.tiles.vectors)]
+        factors = [code.value(vector.BitcastOp(column, VectorType(i32, [lanes]))) for column in columns]
+        for i, tile_row in enumerate(rows):
+            row = code.splat(half(i, r), lanes)
+            for accumulator, factor in zip(tile_row, factors, strict=True):
+                total = code.load(registers, accumulator, lanes)
+                code.store(dot(code, (i16, i16), row, factor, total), registers, accumulator)
 
     def _added(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.code.value(arith.AddfOp(a, b) if isinstance(self.groups.total, AnyFloat) else arith.AddiOp(a, b))
