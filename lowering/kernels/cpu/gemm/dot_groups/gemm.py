@@ -451,7 +451,7 @@ class _Emitter:
         threads = ceildiv(gemm.threads(DOT_GROUP_TASK_MACS), maximum(gemm.size(gemm.contraction.batch), constant(1)))
         panels = ceildiv(gemm.n, constant(self.tiles.nr))
         self.partition = TilePartition(self.code, ceildiv(self.m, constant(self.tiles.mr)), panels, threads)
-        group_bytes = GROUP_BYTES * (3 if groups.in_byte_pairs else 1)
+        group_bytes = GROUP_BYTES * (2 if groups.in_byte_pairs else 1)
         room = constant(gemm.kernel.target.l2_bytes // 2 // (group_bytes * self.tiles.mr))
         most = maximum(floordiv(room, maximum(groups.depth, constant(1))), constant(1))
         self.blocks = ceildiv(self.partition.strips, most)

@@ -36,7 +36,7 @@ class StepOrder:
         """How many steps cannot saturate, and the first of the others in the order."""
 
     def of(self, task: SSAValue, columns: PanelVector) -> Steps:
-        """The steps of a panel, for whose rows they are found once; with few rows, all of them are exact."""
+        """The steps of a panel, found once for all rows; with small M, all of them are exact."""
         code, depth, first, second = self.code, self.code.dim(self.depth), self.code.index(0), self.code.index(1)
         code.store(self._number(first), self.ends, [task, first])
         code.store(self._number(depth), self.ends, [task, second])
