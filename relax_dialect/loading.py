@@ -145,20 +145,25 @@ def attribute_class(name: str) -> type[Attribute]:
 
 
 class FamilyRules(dict[type[Operation], RuleT | None]):
-    """What a package says about ops: the file with the name of an op's family has entered it here when it is loaded.
+    """What a package says about ops: the file of an op's family has entered it here when it is loaded.
 
-    `rules[op_type]` imports that file first; `None` if nothing is said about the op.
+    `rules[op_type]` imports that file first. What is said about a class of ops goes for its subclasses about which
+    nothing else is said; `None` if nothing is said about the op.
     """
 
-    def __init__(self, package: str, families: Mapping[str, str]):
+    def __init__(self, package: str, families: Iterable[str], files: Mapping[str, str] | None = None):
+        """The file of a family has its name, or the one that `files` gives: names of families by file."""
         super().__init__()
         self._package = package
-        self._families = families
+        self._files = {family: family for family in families} | names_in(files or {}, "")
 
     def __missing__(self, op_type: type[Operation]) -> RuleT | None:
         package, _, family = op_type.__module__.rpartition(".")
-        if package == _OPS and family in self._families:
-            import_module(f"{self._package}.{family}")
+        if package == _OPS and family in self._files:
+            import_module(f"{self._package}.{self._files[family]}")
         elif is_foreign(op_type.__module__):  # its rules may be in another module than its class
             load_extensions()
-        return self.setdefault(op_type, None)
+        if op_type not in self:
+            bases = (self[base] for base in op_type.__mro__[1:] if issubclass(base, Operation))
+            self[op_type] = next((rule for rule in bases if rule is not None), None)
+        return self[op_type]

@@ -11,8 +11,8 @@ from relax_dialect.ops.operator import Operator
 
 HEAD = '''"""The modules of `relax_dialect.ops`, with the names of their ops. A program loads the modules of its ops.
 
-Generated from the classes of ops by `make docs`. Modules of the same stem say what the ops mean (`interpreter`) and, of
-operators, which kernels they become (`lowering/relax_to_tir`).
+Generated from the classes of ops by `make docs`. Modules of the same stem, but where a table names others, say what the
+ops mean (`interpreter/frame.py`) and, of operators, which kernels they become (`lowering/relax_to_tir/kernel.py`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.distributed.local_shapes import LocalShapes
 from relax_dialect.inference import ONE
-from relax_dialect.loading import FAMILIES as ALL
 from relax_dialect.loading import FamilyRules
 from relax_dialect.struct_info.sharding import REPLICATE, MeshAxis, Partial, Placement, Shard
 from relax_dialect.struct_info.types import TensorType
@@ -31,11 +30,15 @@ LocalOp: TypeAlias = "Callable[[Sequence[SSAValue], MeshAxis, LocalShapes], SSAV
 OpOnTiles: TypeAlias = "Callable[[Sequence[SSAValue], Collection[str], LocalShapes], Sequence[SSAValue]]"
 """The ops of a worker, for its operands and the factors that are shared: they are inserted, and give its results."""
 
-FAMILIES = (
-    "activation attention binary binding call_tir convolution creation datatype gather image indexing joining "
-    "linear_algebra manipulation normalization pooling rearranging recurrent reduction sorting unary vision"
-)
-"""The families that have rules. Ops of others are computed by all workers alike."""
+FILES = {
+    "contraction": "linear_algebra attention reduction normalization recurrent",
+    "elementwise": "unary binary activation datatype creation",
+    "functions": "binding call_tir",
+    "indices": "gather indexing sorting",
+    "shapes": "manipulation rearranging joining",
+    "windows": "convolution pooling image vision",
+}
+"""The files of rules, with the families of ops that they are about. Ops of others are computed by all workers alike."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,7 @@ def _placement(labels: Labels, factor: str | None) -> Placement:
 
 Rule: TypeAlias = "Callable[[OpT], Factors | None]"
 
-RULES: FamilyRules[Rule[Operation]] = FamilyRules(
-    "lowering.distributed.rules", {family: ALL[family] for family in FAMILIES.split()}
-)
+RULES: FamilyRules[Rule[Operation]] = FamilyRules("lowering.distributed.rules", (), FILES)
 """The factors of ops."""
 
 

@@ -1,3 +1,3 @@
-"""What each operator computes: one function per op, in the file with the stem of the op's family, written as tensor
-expressions.
+"""What each operator computes: one function per op, in the file of the op's family (`kernel.py`), written as
+tensor expressions.
 """

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lowering.relax_to_tir.elementwise import narrow, number, widen
 from lowering.relax_to_tir.indices import axis_of, without
 from lowering.relax_to_tir.kernel import Kernel, legalizes
-from lowering.relax_to_tir.scalars import narrow, number, widen
-from lowering.relax_to_tir.unary import elementwise
-from relax_dialect.ops import activation
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, LogSoftmaxOp, PreluOp, SoftmaxBase, SoftmaxOp, SoftplusOp
-from relax_dialect.ops.unary import UnaryOp
 from tir_dialect import te
-
-for _op in vars(activation).values():
-    if isinstance(_op, type) and issubclass(_op, UnaryOp) and _op is not UnaryOp:
-        legalizes(_op)(elementwise)
 
 
 def each(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.Tensor:

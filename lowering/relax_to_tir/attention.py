@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from xdsl.ir import SSAValue
 
+from lowering.relax_to_tir.elementwise import narrow, number, widen
 from lowering.relax_to_tir.indices import broadcast_load
 from lowering.relax_to_tir.kernel import Kernel, legalizes
-from lowering.relax_to_tir.scalars import narrow, number, widen
 from relax_dialect.ops.attention import LAYOUT, AttentionBase, AttentionBiasOp, AttentionOp, heads_of_queries
 from relax_dialect.ops.layouts import Layout
 from tir_dialect import te

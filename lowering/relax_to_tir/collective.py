@@ -15,12 +15,10 @@ from relax_dialect.ops.collective import (
     AllGatherOp,
     AllReduceOp,
     AllToAllOp,
-    BroadcastFromWorker0Op,
     CollectiveOp,
     DividingOp,
     ReceiveOp,
     ReduceScatterOp,
-    ScatterFromWorker0Op,
     SendOp,
     StartedOp,
     StartOp,
@@ -32,7 +30,8 @@ PREFIX = "vm.builtin.ccl_"
 """What the names of the run-time library's collectives begin with."""
 
 
-def exchange(op: CollectiveOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+@rewrites(CollectiveOp)
+def exchange(op: CollectiveOp, rewriter: PatternRewriter) -> Sequence[SSAValue] | None:
     """A call in destination-passing style: `allgather(x, axis)  ->  call_dps_packed "..."("x", workers, axis, x)`."""
     workers = op.num_workers.value.data if isinstance(op, AllGatherOp | DividingOp) else 0
     if workers == 1:
@@ -79,10 +78,6 @@ def start(op: StartOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
     call = CallDPSPackedOp(f"{PREFIX}start_{kind}", operands, [op.result.type])
     rewriter.insert(call)
     return call.results
-
-
-for _op in (AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, BroadcastFromWorker0Op, ScatterFromWorker0Op):
-    rewrites(_op)(exchange)
 
 
 @rewrites(SendOp)

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+from lowering.relax_to_tir.elementwise import widen
 from lowering.relax_to_tir.indices import ravel
 from lowering.relax_to_tir.kernel import Kernel, legalizes
-from lowering.relax_to_tir.scalars import widen
 from lowering.relax_to_tir.windows import Channel, Laid, laid_out, taken_apart, within
 from relax_dialect.ops.convolution import (
     Col2ImOp,
@@ -28,6 +28,7 @@ from tir_dialect import te
 from tir_dialect.dims import Dim, constant, floordiv
 
 
+@legalizes(Conv1dOp, Conv2dOp, Conv3dOp)
 def convolution(kernel: Kernel, op: ForwardConvolutionOp) -> te.Tensor:
     """Sums over the channels of a group and the window, of products with the padded data."""
     spatial, windows = spatial_letters(op.RANK), op.windows
@@ -110,10 +111,7 @@ def _padded(x: Laid, padding: Sequence[int], spatial: str) -> te.Tensor:
     return te.compute(shape, element, name="padded")
 
 
-for _op in (Conv1dOp, Conv2dOp, Conv3dOp):
-    legalizes(_op)(convolution)
-
-
+@legalizes(Conv1dTransposeOp, Conv2dTransposeOp, Conv3dTransposeOp)
 def transposed_convolution(kernel: Kernel, op: TransposedConvolutionOp) -> te.Tensor:
     """Sums over the elements of the data whose windows reach a position."""
     spatial, windows = spatial_letters(op.RANK), op.windows
@@ -142,10 +140,6 @@ def transposed_convolution(kernel: Kernel, op: TransposedConvolutionOp) -> te.Te
 
     letters = _letters(out_layout, spatial)
     return laid_out(kernel.shape(op.result), out_layout, letters, element, f"conv{op.RANK}d_transpose")
-
-
-for _op in (Conv1dTransposeOp, Conv2dTransposeOp, Conv3dTransposeOp):
-    legalizes(_op)(transposed_convolution)
 
 
 @legalizes(DeformConv2dOp)

@@ -8,8 +8,8 @@ from functools import reduce
 
 from xdsl.ir import Attribute, SSAValue
 
+from lowering.relax_to_tir.elementwise import is_float_expr, wide_dtype
 from lowering.relax_to_tir.kernel import Kernel, legalizes, sizes
-from lowering.relax_to_tir.scalars import is_float_expr, wide_dtype
 from relax_dialect.formulas import range_length
 from relax_dialect.ops.creation import (
     ArangeOp,
@@ -56,14 +56,11 @@ def _fill(kernel: Kernel, result: SSAValue, value: SSAValue) -> te.Tensor:
     return te.compute(kernel.shape(result), lambda *i: te.cast(scalar, dtype), name="full")
 
 
+@legalizes(ZerosOp, OnesOp, ZerosLikeOp, OnesLikeOp)
 def filled(kernel: Kernel, op: FilledOp | FilledLikeOp) -> te.Tensor:
     """The op's constant everywhere."""
     value = te.const(op.VALUE, str(kernel.dtype(op.result)))
     return te.compute(kernel.shape(op.result), lambda *i: value, name="full")
-
-
-for _op in (ZerosOp, OnesOp, ZerosLikeOp, OnesLikeOp):
-    legalizes(_op)(filled)
 
 
 @sizes(ArangeOp)

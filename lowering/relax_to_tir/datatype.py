@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from functools import reduce
 
+from lowering.relax_to_tir.elementwise import is_float_expr, widen
 from lowering.relax_to_tir.indices import axis_of, ravel, unravel
 from lowering.relax_to_tir.kernel import Kernel, legalizes
-from lowering.relax_to_tir.scalars import is_float_expr, widen
 from relax_dialect.ops.datatype import AstypeOp, DequantizeBlocksOp, DequantizeOp, QuantizeOp, ReinterpretOp
 from tir_dialect import te
 from tir_dialect.block_expressions import decoded

@@ -12,11 +12,7 @@ from lowering.relax_to_tir.collective import exchange
 from lowering.relax_to_tir.kernel import rewrites
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.distributed import (
-    AnnotateShardingOp,
-    GlobalViewOp,
-    LocalViewOp,
     PlacementOp,
-    RedistributeOp,
     RedistributeReplicaToShardOp,
     workers_that_share,
 )
@@ -26,6 +22,7 @@ from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import constant, minimum
 
 
+@rewrites(PlacementOp)
 def whole_tensor(op: PlacementOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
     """The tensor itself; fails where several workers share it, or each of several has it."""
     if (reason := workers_that_share(op)) is not None:
@@ -38,12 +35,8 @@ def whole_tensor(op: PlacementOp, rewriter: PatternRewriter) -> Sequence[SSAValu
     return (op.x,)
 
 
-for _op in (AnnotateShardingOp, RedistributeOp, LocalViewOp, GlobalViewOp):
-    rewrites(_op)(whole_tensor)
-
-
 @rewrites(RedistributeReplicaToShardOp)
-def own_tile(op: RedistributeReplicaToShardOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+def own_tile(op: RedistributeReplicaToShardOp, rewriter: PatternRewriter) -> Sequence[SSAValue] | None:
     """A slice, where the op says which worker this is: `tile(x, i)  ->  x[i * t : (i + 1) * t]`."""
     if op.index is None:
         return exchange(op, rewriter)

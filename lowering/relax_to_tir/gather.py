@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lowering.relax_to_tir.elementwise import narrow, widen
 from lowering.relax_to_tir.indices import axes, axis_of, broadcast_load, clamped, from_front, without
 from lowering.relax_to_tir.kernel import Kernel, legalizes
-from lowering.relax_to_tir.scalars import narrow, widen
 from relax_dialect.ops.gather import (
     GatherElementsOp,
     GatherNDOp,

@@ -265,14 +265,15 @@ Rule: TypeAlias = "Callable[[Kernel, OpT], te.Tensor | Sequence[te.Tensor]]"
 Rewrite: TypeAlias = "Callable[[OpT, PatternRewriter], Sequence[SSAValue] | None]"
 
 _PACKAGE = "lowering.relax_to_tir"
+_FILES = {"elementwise": "unary binary"}
 
-KERNELS: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, OPERATORS)
+KERNELS: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, OPERATORS, _FILES)
 """Ops that become one kernel."""
 
-SIZES: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, OPERATORS)
+SIZES: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, OPERATORS, _FILES)
 """Ops with results whose sizes are data: the kernels that find them out."""
 
-REWRITES: FamilyRules[Rewrite[Operation]] = FamilyRules(_PACKAGE, OPERATORS)
+REWRITES: FamilyRules[Rewrite[Operation]] = FamilyRules(_PACKAGE, OPERATORS, _FILES)
 """Ops that become other ops, or stay what they are."""
 
 
@@ -302,14 +303,14 @@ def sizes(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
     return register
 
 
-def rewrites(op_type: type[OpT]) -> Callable[[Rewrite[OpT]], Rewrite[OpT]]:
-    """Registers how an op becomes others: it inserts them by the rewriter and returns the values that replace the
+def rewrites(*op_types: type[OpT]) -> Callable[[Rewrite[OpT]], Rewrite[OpT]]:
+    """Registers how ops become others: it inserts them by the rewriter and returns the values that replace the
     results, or `None` if it leaves the op.
     """
 
     def register(rule: Rewrite[OpT]) -> Rewrite[OpT]:
         note_extension(rule.__module__)
-        REWRITES[op_type] = cast("Rewrite[Operation]", rule)
+        REWRITES.update(dict.fromkeys(op_types, cast("Rewrite[Operation]", rule)))
         return rule
 
     return register

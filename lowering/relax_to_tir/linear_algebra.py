@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import reduce
 
+from lowering.relax_to_tir.elementwise import narrow, widen
 from lowering.relax_to_tir.indices import broadcast_index, broadcast_load
 from lowering.relax_to_tir.kernel import Kernel, legalizes
-from lowering.relax_to_tir.scalars import narrow, widen
 from relax_dialect.ops.linear_algebra import EinsumOp, MatmulOp, OuterOp
 from tir_dialect import te
 from tir_dialect.dims import Dim, broadcast

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lowering.relax_to_tir.elementwise import narrow, number, widen
 from lowering.relax_to_tir.indices import axes_of, axis_of, without
 from lowering.relax_to_tir.kernel import Kernel, legalizes
 from lowering.relax_to_tir.reduction import Element, mean_of, variance_of
-from lowering.relax_to_tir.scalars import narrow, number, widen
 from relax_dialect.ops.normalization import BatchNormOp, GroupNormOp, InstanceNormOp, LayerNormOp, RMSNormOp
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
+from lowering.relax_to_tir.elementwise import is_float_expr, narrow, widen
 from lowering.relax_to_tir.indices import ravel
 from lowering.relax_to_tir.kernel import Kernel, legalizes
-from lowering.relax_to_tir.scalars import is_float_expr, narrow, widen
 from lowering.relax_to_tir.sorting import FIRST_GREATEST
 from lowering.relax_to_tir.windows import Channel, Laid, laid_out, taken_apart, within
 from relax_dialect.ops.layouts import Layout, spatial_letters
@@ -69,6 +69,7 @@ def _letters(op: PoolBase) -> str:
     return "N" + op.layouts[1].parts("C") + spatial_letters(op.RANK)
 
 
+@legalizes(MaxPool1dOp, MaxPool2dOp, MaxPool3dOp)
 def max_pool(kernel: Kernel, op: MaxPoolOp) -> te.Tensor:
     """The greatest element of each window; the least number there is for a window in the padding."""
     pool, out = Pool(kernel, op), op.layouts[1]
@@ -82,6 +83,7 @@ def max_pool(kernel: Kernel, op: MaxPoolOp) -> te.Tensor:
     return laid_out(kernel.shape(op.result), out, _letters(op), element, "max_pool")
 
 
+@legalizes(AvgPool1dOp, AvgPool2dOp, AvgPool3dOp)
 def avg_pool(kernel: Kernel, op: AvgPoolOp) -> te.Tensor:
     """The sum of each window, divided by how many elements count."""
     pool, out = Pool(kernel, op), op.layouts[1]
@@ -134,6 +136,7 @@ def counted(pool: Pool, op: WindowPoolOp, window: Sequence[te.Expr]) -> te.Expr:
     return reduce(lambda a, b: a * b, [te.cast(count, dtype) for count in counts])
 
 
+@legalizes(AdaptiveAvgPool1dOp, AdaptiveAvgPool2dOp, AdaptiveAvgPool3dOp)
 def adaptive_avg_pool(kernel: Kernel, op: AdaptiveAvgPoolOp) -> te.Tensor:
     """The mean of each of the windows into which the data is cut."""
     spatial = spatial_letters(op.RANK)
@@ -165,14 +168,6 @@ def _longest(length: Dim, count: Dim) -> Dim:
 
 def _divides(length: Dim, count: Dim) -> bool:
     return count is constant(1) or (count.constant_value is not None and length % count is constant(0))
-
-
-for _op in (MaxPool1dOp, MaxPool2dOp, MaxPool3dOp):
-    legalizes(_op)(max_pool)
-for _op in (AvgPool1dOp, AvgPool2dOp, AvgPool3dOp):
-    legalizes(_op)(avg_pool)
-for _op in (AdaptiveAvgPool1dOp, AdaptiveAvgPool2dOp, AdaptiveAvgPool3dOp):
-    legalizes(_op)(adaptive_avg_pool)
 
 
 _Share = Callable[[te.Expr, Channel, Sequence[te.Expr]], te.Expr]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lowering.relax_to_tir.elementwise import element, wide_dtype, widen
 from lowering.relax_to_tir.indices import axes, axis_of, clamped
 from lowering.relax_to_tir.kernel import Kernel, legalizes
-from lowering.relax_to_tir.scalars import element, wide_dtype, widen
 from relax_dialect.formulas import filled, surrounded
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.ops.layouts import parse_layout, whole_dims

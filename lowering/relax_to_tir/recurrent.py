@@ -18,8 +18,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
+from lowering.relax_to_tir.elementwise import narrowed, number, wide_dtype, widen
 from lowering.relax_to_tir.kernel import Kernel, legalizes, rewrites
-from lowering.relax_to_tir.scalars import narrowed, number, wide_dtype, widen
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.indexing import StridedSliceOp
@@ -28,12 +28,9 @@ from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
 from relax_dialect.ops.recurrent import (
     CELLS,
     HIGHEST,
-    GRUOp,
-    LSTMOp,
     QuantizedRecurrenceOp,
     RecurrenceOp,
     RecurrentLayerOp,
-    RNNOp,
 )
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.struct_info.types import TensorType
@@ -73,6 +70,7 @@ _FUNCTIONS: dict[str, Callable[[te.Expr, te.Expr, te.Expr], te.Expr]] = {
 }
 
 
+@rewrites(RecurrentLayerOp)
 def layer(op: RecurrentLayerOp, rewriter: PatternRewriter) -> Sequence[SSAValue] | None:
     """Products, recurrence, and the axes of a batch that comes first; what is not known is left alone."""
     if any(isinstance(each.type, TensorType) and each.type.known_dims is None for each in op.operands):
@@ -81,10 +79,6 @@ def layer(op: RecurrentLayerOp, rewriter: PatternRewriter) -> Sequence[SSAValue]
     results = _Layer(op, ops).results()
     rewriter.insert(ops)
     return results
-
-
-for _op in (RNNOp, GRUOp, LSTMOp):
-    rewrites(_op)(layer)
 
 
 class _Layer:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from lowering.relax_to_tir.elementwise import narrow, number, widen
 from lowering.relax_to_tir.indices import axes as blocks
 from lowering.relax_to_tir.indices import axes_of, axis_of, put, unravel, without
 from lowering.relax_to_tir.kernel import Kernel, legalizes
-from lowering.relax_to_tir.scalars import narrow, number, widen
 from lowering.relax_to_tir.sorting import ascending, merge_sort
 from relax_dialect.ops.reduction import (
     CumprodOp,
@@ -74,16 +74,13 @@ _REDUCERS: dict[type[ReductionOp], tuple[Reduce, str]] = {
 }
 
 
+@legalizes(*_REDUCERS)
 def reduction(kernel: Kernel, op: ReductionOp) -> te.Tensor:
     """A reduction of the elements as they are."""
     x = kernel.tensor(op.x)
     axes = axes_of(op.axes, x.ndim)
     reduce, name = _REDUCERS[type(op)]
     return result(kernel, op, axes, over(x.shape, axes, lambda i: widen(x[i]), reduce), name)
-
-
-for _op in _REDUCERS:
-    legalizes(_op)(reduction)
 
 
 @legalizes(MeanOp)

@@ -6,15 +6,8 @@ import numpy as np
 
 from relax_dialect.interpreter.operators import computes, element, wide
 from relax_dialect.interpreter.runtime_values import Array
-from relax_dialect.interpreter.unary import elementwise
-from relax_dialect.ops import activation
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, LogSoftmaxOp, PreluOp, SoftmaxBase, SoftmaxOp, SoftplusOp
 from relax_dialect.ops.binary import maximum, minimum
-from relax_dialect.ops.unary import UnaryOp
-
-for _op in vars(activation).values():
-    if isinstance(_op, type) and issubclass(_op, UnaryOp) and "name" in vars(_op):
-        computes(_op)(elementwise)
 
 
 @computes(LeakyReluOp)

@@ -1,4 +1,7 @@
-"""Collective operators: every worker computes its result from what all workers of the group bring."""
+"""Tensors that workers share, and collective operators: every worker computes its result from what all workers bring.
+
+A program with placements means what it means without: the interpreter has the whole.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
+from relax_dialect.interpreter.conform import evaluate
 from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.interpreter.operators import make_checks
 from relax_dialect.interpreter.program import Worker
@@ -26,6 +30,13 @@ from relax_dialect.ops.collective import (
     SendOp,
     StartedOp,
     StartOp,
+)
+from relax_dialect.ops.distributed import (
+    GlobalViewOp,
+    LocalViewOp,
+    PlacementOp,
+    RedistributeReplicaToShardOp,
+    workers_that_share,
 )
 from relax_dialect.struct_info.sharding import group_of, tile_bounds
 from tir_dialect.dtypes import numpy_dtype
@@ -184,3 +195,30 @@ def _worker(frame: Frame, op: Operation) -> Worker:
     if worker is None:
         raise ValueError(f"'{op.name}' op expected another worker, got 1")
     return worker
+
+
+@runs(PlacementOp)
+def whole_tensor(frame: Frame, op: PlacementOp) -> None:
+    """The tensor itself."""
+    make_checks(frame, op)
+    frame.set_checked(op.result, frame.get(op.x), f"result of '{op.name}'")
+
+
+@runs(LocalViewOp, GlobalViewOp)
+def view(frame: Frame, op: PlacementOp) -> None:
+    """The tensor itself; `ValueError` where it is a tile, or made of tiles."""
+    if op.sharding.shards and (reason := workers_that_share(op)) is not None:
+        raise ValueError(f"'{op.name}' op {reason}")
+    whole_tensor(frame, op)
+
+
+@runs(RedistributeReplicaToShardOp)
+def own_tile(frame: Frame, op: RedistributeReplicaToShardOp) -> None:
+    """The tile of the worker that the op names, or of the one that this is."""
+    if op.index is None:
+        values, index = collected(frame, op)
+        x, workers = frame.get(op.x), len(values)
+    else:
+        make_checks(frame, op)
+        x, workers, index = frame.get(op.x), op.num_workers.value.data, evaluate(op.index.data, frame.symbols)
+    frame.set_checked(op.result, tile_of(x, op.along, workers, index).copy(), f"result of '{op.name}'")

@@ -23,11 +23,19 @@ Rule: TypeAlias = "Callable[[Frame, OpT], TailCall | None]"
 Ending: TypeAlias = "Callable[[Frame, OpT], Value]"
 
 _PACKAGE = "relax_dialect.interpreter"
+_FILES = {
+    "collective": "distributed",
+    "control_flow": "calls effects",
+    "memory": "call_tir",
+    "operators": "unary binary",
+    "structure": "binding dataflow",
+    "values": "shapes",
+}
 
-RULES: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, FAMILIES)
+RULES: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, FAMILIES, _FILES)
 """How ops are run."""
 
-ENDINGS: FamilyRules[Ending[Any]] = FamilyRules(_PACKAGE, FAMILIES)
+ENDINGS: FamilyRules[Ending[Any]] = FamilyRules(_PACKAGE, FAMILIES, _FILES)
 """What terminators pass on."""
 
 

@@ -18,6 +18,7 @@ from relax_dialect.inference import DimCheck, DimRelation, Inference, InfersResu
 from relax_dialect.interpreter.conform import evaluate
 from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.interpreter.runtime_values import Array, Shape, Value, is_tensor
+from relax_dialect.ops.operator import ElementwiseOp
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import ShapeType, TensorType
@@ -280,3 +281,10 @@ def einsum(subscripts: str, *operands: Array) -> Array:
     if not all(operand.size for operand in operands):
         operands = tuple(np.broadcast_to(np.zeros((), operand.dtype), operand.shape) for operand in operands)
     return np.asarray(np.einsum(subscripts, *operands))
+
+
+@computes(ElementwiseOp)
+def elementwise(op: ElementwiseOp, *operands: Array) -> Array:
+    """NumPy's function, rounded once to the dtype that the op declares."""
+    result = np.asarray(op.SCALAR.evaluate(*map(wide, operands)))
+    return result.astype(bool if op.SCALAR.predicate else operands[0].dtype, copy=False)

@@ -9,13 +9,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import operand_def, result_def
 
 from relax_dialect.inference import Inference
-from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.operator import ElementwiseOp
 from relax_dialect.ops.scalars import Domain, Scalar, numpy, ufunc
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.ops.assembly_format import op_definition
 
 
-class BroadcastOp(Operator, ABC):
+class BroadcastOp(ElementwiseOp, ABC):
     """Applies a scalar function to the elements of tensors that are broadcast to one shape, as NumPy does.
 
     Two dimensions go together if they are equal or one is 1. Where that can be proved, the result's dimension is
@@ -25,8 +25,6 @@ class BroadcastOp(Operator, ABC):
     C2: the dtype is in the function's domain.
     C3: the shapes broadcast.
     """
-
-    SCALAR: ClassVar[Scalar]
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import traits_def
 
 from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.directives import Fields, InferredTypes, Operands
+from relax_dialect.ops.scalars import Scalar
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.traits import Checked
@@ -56,3 +57,9 @@ class Operator(InfersResultTypes, ABC):
         )
         made.location = self.location
         return made
+
+
+class ElementwiseOp(Operator, ABC):
+    """Applies a scalar function to every element of its operands, which are broadcast to one shape."""
+
+    SCALAR: ClassVar[Scalar]

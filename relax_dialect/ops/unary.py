@@ -11,19 +11,17 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import operand_def, result_def
 
 from relax_dialect.inference import Inference
-from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.operator import ElementwiseOp
 from relax_dialect.ops.scalars import Domain, Scalar, numpy, ufunc
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.ops.assembly_format import op_definition
 
 
-class UnaryOp(Operator, HasFolderInterface, ABC):
+class UnaryOp(ElementwiseOp, HasFolderInterface, ABC):
     """Applies a scalar function to every element: `%0 = relax.exp %x`. The result has the operand's shape.
 
     C1: the operand's dtype is in the function's domain.
     """
-
-    SCALAR: ClassVar[Scalar]
 
     x = operand_def(TensorType)
     result = result_def(TensorType)

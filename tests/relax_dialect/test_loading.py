@@ -95,7 +95,7 @@ with bb.function("main", {"x": ("n", 4)}) as (x,):
     bb.emit_func_output(op.exp(x) + 1)
 build(bb.get(), cache=False)
 packages = ("lowering.relax_to_tir", "relax_dialect.interpreter")
-families = ("unary", "recurrent", "detection", "sorting", "vision")
+families = ("elementwise", "recurrent", "detection", "sorting", "vision")
 print(*(f"{package}.{family}" for package in packages for family in families if f"{package}.{family}" in sys.modules))
 """
-    assert _fresh(script) == "lowering.relax_to_tir.unary"
+    assert _fresh(script) == "lowering.relax_to_tir.elementwise"

@@ -1,1 +1,1 @@
-"""How operators may be sharded: one file for each family, with the stem that it has in `relax_dialect/ops`."""
+"""How operators may be sharded: a file for operators whose rules are alike, as `factors.FILES` lists them."""

@@ -17,25 +17,23 @@ from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.rewriting import Canonicalize, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, SoftplusOp
-from relax_dialect.ops.binary import BroadcastOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.manipulation import ReshapeOp, ViewOp
-from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.operator import ElementwiseOp, Operator
 from relax_dialect.ops.shapes import ShapeOp
-from relax_dialect.ops.unary import UnaryOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 from tir_dialect.weights import tensor_attr
 
-ElementwiseOp: TypeAlias = UnaryOp | BroadcastOp | AstypeOp | ClipOp | LeakyReluOp | SoftplusOp
+Elementwise: TypeAlias = ElementwiseOp | AstypeOp | ClipOp | LeakyReluOp | SoftplusOp
 """The operators that compute an element of the result from the elements at its index, after broadcasting."""
 
 
-_ELEMENTWISE = get_args(ElementwiseOp)
+_ELEMENTWISE = get_args(Elementwise)
 
 
-def is_elementwise(op: object) -> TypeGuard[ElementwiseOp]:
+def is_elementwise(op: object) -> TypeGuard[Elementwise]:
     """Whether an element of the result is computed from the elements at its index, after broadcasting."""
     return isinstance(op, _ELEMENTWISE)
 
@@ -103,7 +101,7 @@ class SinkReshape(RewritePattern):
     """An elementwise operator comes before the reshape of its operand: `f(reshape(x, s))  ->  reshape(f(x), s)`."""
 
     @op_rewrite_pattern
-    def match_and_rewrite(self, op: ElementwiseOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: Elementwise, rewriter: PatternRewriter) -> None:
         view = next((operand.owner for operand in op.operands if _can_follow(operand, op)), None)
         dims = dims_of(op.results[0])
         if not isinstance(view, ViewOp) or dims is None:
@@ -119,7 +117,7 @@ class SinkReshape(RewritePattern):
             rewriter.replace(op, [*new, inner, shape, outer])
 
 
-def _can_follow(operand: SSAValue, op: ElementwiseOp) -> bool:
+def _can_follow(operand: SSAValue, op: Elementwise) -> bool:
     """Whether an operand is reshaped for this op alone, fills the result, and is computed by an operator."""
     view = operand.owner
     if not isinstance(view, ViewOp) or not used_only_by(operand, op) or dims_of(view.operands[0]) is None:

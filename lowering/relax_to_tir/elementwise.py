@@ -1,4 +1,5 @@
-"""Scalar functions of elementwise operators as tensor expressions, by the name that the op's `Scalar` carries.
+"""Elementwise operators with broadcasting: their scalar functions as tensor expressions, by the name that the op's
+`Scalar` carries.
 
 Floats of 16 bits and less are computed in `f32` and rounded once, at the end.
 """
@@ -12,7 +13,10 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat, IndexType
 from xdsl.ir import Attribute
 
+from lowering.relax_to_tir.indices import broadcast_load
+from lowering.relax_to_tir.kernel import Kernel, legalizes
 from relax_dialect.ops.activation import SELU_ALPHA, SELU_SCALE, SQRT_2_OVER_PI, SQRT_HALF
+from relax_dialect.ops.operator import ElementwiseOp
 from tir_dialect import te
 from tir_dialect.dtypes import is_float, is_small_float, is_unsigned
 from tir_dialect.te.coerce import integer_range, is_bool, is_index, is_integer
@@ -219,3 +223,11 @@ BINARY: dict[str, Binary] = {
 TERNARY: dict[str, Ternary] = {"ewise_fma": lambda x, y, z: te.fma(x, y, z) if is_float(x.dtype) else x * y + z}
 
 SCALARS: dict[str, Callable[..., te.Expr]] = {**UNARY, **BINARY, **TERNARY}
+
+
+@legalizes(ElementwiseOp)
+def elementwise(kernel: Kernel, op: ElementwiseOp) -> te.Tensor:
+    """The scalar function on every element of the broadcast operands."""
+    tensors = [kernel.tensor(operand) for operand in op.operands]
+    shape, name = tensors[0].shape if len(tensors) == 1 else kernel.shape(op.results[0]), op.SCALAR.name
+    return te.compute(shape, lambda *i: apply(name, *(broadcast_load(x, shape, i) for x in tensors)), name=name)

@@ -1,14 +1,21 @@
-"""How what rearranges dimensions may be shared.
+"""How what changes shapes, and rearranges, pads, joins and splits tensors, may be shared.
 
 M1: `permute_dims`, `expand_dims` and `squeeze` along every dimension that operand and result have.
 M2: `reshape` and `flatten` along dimensions that stay, and along the first of those that are made one, or that one
 becomes, if workers divide it: then tiles stay in one piece.
 M3: `broadcast_to` along every dimension of the result; the operand is needed as a whole where it is broadcast.
 M4: `flip` along every dimension but its axis.
-
 Y1: `dropout`, which leaves a tensor as it is, along every dimension.
 Y2: `batch_flatten` along the batch.
 Y3: `pixel_shuffle` along every dimension but the last three.
+E1: `reverse_sequence` along every dimension but that of the sequence; that of the batch is that of the lengths, too.
+E2: `meshgrid` along every dimension of the results, of which each vector has one.
+E3: `layout_transform` along the dimensions that both layouts have and neither cuts into blocks.
+E4: `multinomial_from_uniform` along the samples; all workers have the probabilities.
+PD1: `pad` along every dimension that is not padded.
+J1: `concat` and `split` along every dimension but their axis.
+J2: `stack` along every dimension of its operands.
+J3: `repeat` along every dimension but its axis, and `tile` along those that it does not repeat.
 """
 
 from __future__ import annotations
@@ -16,7 +23,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.distributed.factors import Factors, Labels, broadcast, dims, named, shards
-from lowering.distributed.rules.unary import elementwise
+from lowering.distributed.rules.elementwise import elementwise
+from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
+from relax_dialect.ops.layouts import Layout
 from relax_dialect.ops.manipulation import (
     BatchFlattenOp,
     BroadcastToOp,
@@ -28,6 +37,13 @@ from relax_dialect.ops.manipulation import (
     PixelShuffleOp,
     ReshapeOp,
     SqueezeOp,
+)
+from relax_dialect.ops.rearranging import (
+    LayoutTransformOp,
+    MeshgridOp,
+    MultinomialFromUniformOp,
+    PadOp,
+    ReverseSequenceOp,
 )
 from tir_dialect.dims import Dim, product
 
@@ -138,3 +154,83 @@ def pixel_shuffle(op: PixelShuffleOp) -> Factors:
     rank = len(dims(op.x))
     labels: Labels = named("d", rank, range(rank - 3, rank))
     return Factors([labels], [labels])
+
+
+@shards(ReverseSequenceOp)
+def reverse_sequence(op: ReverseSequenceOp) -> Factors:
+    """E1."""
+    rank = len(dims(op.x))
+    labels = named("d", rank, [op.seq_axis.value.data % rank])
+    return Factors([labels, (labels[op.batch_axis.value.data % rank],)], [labels])
+
+
+@shards(MeshgridOp)
+def meshgrid(op: MeshgridOp) -> Factors:
+    """E2."""
+    labels = list(named("d", len(op.vectors)))
+    operands: list[Labels] = [(label,) for label in labels]
+    if op.indexing.data == "xy" and len(labels) > 1:
+        labels[:2] = labels[1::-1]
+    return Factors(operands, [tuple(labels) for _ in op.results])
+
+
+@shards(LayoutTransformOp)
+def layout_transform(op: LayoutTransformOp) -> Factors:
+    """E3."""
+    layouts = [Layout(text.data) for text in (op.source, op.target)]
+    cut = {letter for layout in layouts for letter in layout.blocks}
+    source, target = (
+        tuple(letter if letter.isupper() and letter not in cut else None for letter in layout.letters)
+        for layout in layouts
+    )
+    return Factors([source], [target])
+
+
+@shards(MultinomialFromUniformOp)
+def multinomial(op: MultinomialFromUniformOp) -> Factors:
+    """E4."""
+    return Factors([(None, None), ("n", None), ("n", None)], [("n", None)])
+
+
+@shards(PadOp)
+def pad(op: PadOp) -> Factors:
+    """PD1."""
+    rank, widths = len(dims(op.x)), op.pad_width.get_values()
+    labels = named("d", rank, [at for at in range(rank) if widths[2 * at] or widths[2 * at + 1]])
+    return Factors([labels], [labels])
+
+
+@shards(ConcatOp, SplitOp)
+def along_axis(op: ConcatOp | SplitOp) -> Factors:
+    """J1."""
+    rank = len(dims(op.operands[0]))
+    labels = named("d", rank, [op.axis.value.data % rank])
+    return Factors([labels for _ in op.operands], [labels for _ in op.results])
+
+
+@shards(StackOp)
+def stack(op: StackOp) -> Factors:
+    """J2."""
+    rank = len(dims(op.operands[0]))
+    labels, axis = named("d", rank), op.axis.value.data % (rank + 1)
+    return Factors([labels for _ in op.operands], [(*labels[:axis], None, *labels[axis:])])
+
+
+@shards(RepeatOp)
+def repeat(op: RepeatOp) -> Factors | None:
+    """J3."""
+    if op.axis is None:
+        return None
+    rank = len(dims(op.x))
+    labels = named("d", rank, [op.axis.value.data % rank])
+    return Factors([labels], [labels])
+
+
+@shards(TileOp)
+def tile(op: TileOp) -> Factors:
+    """J3; the shorter one of shape and repeats is extended at the front."""
+    rank, repeats = len(dims(op.x)), op.repeats.get_values()
+    total = len(dims(op.result))
+    times = (*(1,) * (total - len(repeats)), *repeats)
+    result = tuple(f"d{at}" if times[at] == 1 and at >= total - rank else None for at in range(total))
+    return Factors([result[total - rank :]], [result])
