@@ -23,7 +23,7 @@ from examples.models.bert import BertConfig, sentence_embeddings
 from examples.models.bert import random_weights as encoder_weights
 from examples.models.llama import LlamaConfig, decoder, random_weights
 from lowering.distributed.plans import BERT, LLAMA, LLAMA_CACHE, Plan, annotate
-from lowering.distributed.prediction import Machine, operations, predict
+from lowering.distributed.report import Machine, operations, predict
 
 CALLS = 100
 """In a turn."""

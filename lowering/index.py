@@ -148,12 +148,12 @@ INDEX: dict[str, Entry] = {
     "lower-init-blocks": Entry("lowering.tir.lower_blocks:LowerInitBlocksPass"),
     "lower-shapes": Entry("lowering.relax.lower_shapes:LowerShapesPass"),
     "merge-collectives": Entry(
-        "lowering.distributed.merge_collectives:MergeCollectivesPass", requires=("relax.ccl.allreduce",)
+        "lowering.distributed.collectives:MergeCollectivesPass", requires=("relax.ccl.allreduce",)
     ),
     "merge-composites": Entry("lowering.byoc.fuse_ops_by_pattern:MergeCompositesPass"),
     "optimize-graph": Entry("lowering.pipelines:OptimizeGraphPass"),
     "overlap-collectives": Entry(
-        "lowering.distributed.overlap_collectives:OverlapCollectivesPass",
+        "lowering.distributed.collectives:OverlapCollectivesPass",
         requires=("relax.ccl.allreduce", "relax.ccl.allgather", "relax.ccl.reduce_scatter"),
     ),
     "pack-weights": Entry("lowering.relax.layout.pack_weights:PackWeightsPass", requires=("relax.constant",)),

@@ -1,5 +1,7 @@
 """Sharded programs: `xr.distributed.ShardedProgram(module, {"x": 4})` in a script that `mpiexec -n 4` starts."""
 
+from lowering.distributed.shard import shard
+
 from lowering.distributed.plans import (
     BERT,
     LLAMA,
@@ -12,7 +14,6 @@ from lowering.distributed.plans import (
     tensor_parallel,
 )
 from lowering.distributed.program import PipelinedProgram, ShardedProgram
-from lowering.distributed.shard import shard
 from relax_dialect.interpreter.workers import run_workers
 
 __all__ = [

@@ -19,7 +19,6 @@ from xdsl.ir import Operation, SSAValue
 from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernel_maker import MANY_KERNELS, KernelOptions, load_elsewhere
 from lowering.compiler.kernels import KernelPlan, Kernels, plan_kernels
-from lowering.compiler.signatures import packed_note, signatures_note
 from lowering.diagnostics import fail
 from lowering.llvm.background import Background
 from lowering.llvm.compiler import CompileOptions
@@ -33,15 +32,19 @@ from lowering.runtime.kernel.support import prepare_support
 from lowering.verify.module import verify_program
 from lowering.vm_to_llvm.objects import common_runtime
 from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.structure import FuncOp as RelaxFuncOp
+from relax_dialect.signatures import signature_of
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.dtypes import dtype_name
 from tir_dialect.ops.blocks import InitOp
+from tir_dialect.ops.calls import CallPackedOp as KernelCallPackedOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
 from tir_dialect.walking import walked
+from vm_dialect.arguments import write_signatures
 from vm_dialect.codegen import ConstantPool, emit_executable
 from vm_dialect.exec_builder import ExecBuilder
 from vm_dialect.executable import (
@@ -53,13 +56,30 @@ from vm_dialect.executable import (
     NativeObject,
     SignatureTypes,
 )
-from vm_dialect.executable.model import OBSERVE, OBSERVED_NOTE, PACKED_NOTE, UNTYPED
+from vm_dialect.executable.model import OBSERVE, OBSERVED_NOTE, PACKED_NOTE, SIGNATURES_NOTE, UNTYPED
+from vm_dialect.ops.calls import CallPackedOp
 from vm_dialect.ops.structure import FuncOp
 from vm_dialect.ops.values import ConstantSymbolOp
 
 if TYPE_CHECKING:
     from lowering.compiler.validation import Validation
     from lowering.vm_to_llvm.objects import Making
+
+
+def signatures_note(module: ModuleOp) -> dict[str, str]:
+    """The note of an executable's metadata with the signatures of a module's public functions, if it has some."""
+    functions = [op for op in module.ops if isinstance(op, RelaxFuncOp) and not op.is_private]
+    if not functions:
+        return {}
+    return {SIGNATURES_NOTE: write_signatures({func.sym_name.data: signature_of(func) for func in functions})}
+
+
+def packed_note(module: ModuleOp) -> dict[str, str]:
+    """The note of an executable's metadata with the packed functions that `vm.func`s and their kernels call, if any."""
+    called = (op for op in walked(module) if isinstance(op, CallPackedOp | KernelCallPackedOp))
+    names = dict.fromkeys(op.function.data for op in called)
+    return {PACKED_NOTE: json.dumps(list(names))} if names else {}
+
 
 _TWO = frozenset({"math.fma", "tir.ewise_fma"})
 """Ops that count as two."""

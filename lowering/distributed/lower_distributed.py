@@ -13,8 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from lowering.diagnostics import fail
 from lowering.distributed.factors import Factors, admits, factors_of
 from lowering.distributed.local_shapes import LocalShapes
-from lowering.distributed.mesh import shardings_in
-from lowering.distributed.mesh_pass import MeshPass
+from lowering.distributed.mesh import MeshPass, shardings_in
 from lowering.distributed.propagate_sharding import captured
 from lowering.distributed.redistribution import FEWEST, STEPS, collective, sharding_of
 from lowering.locations import inherit_location

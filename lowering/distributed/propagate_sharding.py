@@ -14,8 +14,7 @@ from lowering.diagnostics import fail, refuse
 from lowering.distributed.cost import FLOPS_PER_BYTE, all_gather, bytes_of, estimate, redistribution, work
 from lowering.distributed.demands import Demands, is_stored
 from lowering.distributed.factors import Choice, Factors, admits, choices
-from lowering.distributed.mesh import shardings_in
-from lowering.distributed.mesh_pass import MeshPass
+from lowering.distributed.mesh import MeshPass, shardings_in
 from lowering.locations import inherit_location
 from relax_dialect.ops.callees import find_relax_function
 from relax_dialect.ops.calls import CallOp

@@ -265,7 +265,7 @@ Rule: TypeAlias = "Callable[[Kernel, OpT], te.Tensor | Sequence[te.Tensor]]"
 Rewrite: TypeAlias = "Callable[[OpT, PatternRewriter], Sequence[SSAValue] | None]"
 
 _PACKAGE = "lowering.relax_to_tir"
-_FILES = {"elementwise": "unary binary"}
+_FILES = {"collective": "distributed", "elementwise": "unary binary"}
 
 KERNELS: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, OPERATORS, _FILES)
 """Ops that become one kernel."""

@@ -54,7 +54,7 @@ class ModuleGlobals:
     """Grows while functions are lowered; `operations` are the globals and declarations that came of it."""
 
     is_observed: bool = False
-    """Whether calls tell an observer (`lowering.vm_to_llvm.observation`)."""
+    """Whether calls tell an observer (`lowering.vm_to_llvm.calls`)."""
 
     sites: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     """Of each call that does: the function it is in, what it calls, and what it was made from."""

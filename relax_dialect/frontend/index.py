@@ -33,10 +33,11 @@ ONNX: Mapping[str, str] = {
         com.microsoft.TransposeMatMul com.microsoft.Trilu com.microsoft.Unique
     """,
     "contrib.layers": """
-        com.microsoft.BiasDropout com.microsoft.BiasSoftmax com.microsoft.EngramGate com.microsoft.GatedDeltaNet
+        com.microsoft.BiasDropout com.microsoft.BiasSoftmax com.microsoft.ConvTransposeWithDynamicPads
+        com.microsoft.CropAndResize com.microsoft.EngramGate com.microsoft.GatedDeltaNet
         com.microsoft.GemmaRotaryEmbedding com.microsoft.GroupNorm com.microsoft.HyperConnectionPostMix
         com.microsoft.HyperConnectionPreMix com.microsoft.IsAllFinite com.microsoft.SampleOp
-        com.microsoft.SkipGroupNorm com.microsoft.TorchEmbedding
+        com.microsoft.SkipGroupNorm com.microsoft.TorchEmbedding com.microsoft.UnfoldTensor
     """,
     "contrib.normalization": """
         SimplifiedLayerNormalization com.microsoft.BranchwiseRMSNorm com.microsoft.EmbedLayerNormalization
@@ -57,16 +58,12 @@ ONNX: Mapping[str, str] = {
         CausalConvWithState LinearAttention com.microsoft.CausalConvWithState com.microsoft.LinearAttention
         com.microsoft.LinearAttentionGate
     """,
-    "contrib.windows": """
-        com.microsoft.ConvTransposeWithDynamicPads com.microsoft.CropAndResize com.microsoft.UnfoldTensor
-    """,
     "control_flow": "If Loop",
     "convolution": "Conv ConvTranspose",
     "creation": """
         Bernoulli Constant ConstantOfShape EyeLike Multinomial OneHot RandomNormal RandomNormalLike RandomUniform
         RandomUniformLike Range Trilu
     """,
-    "datatype": "Cast CastLike",
     "elementwise": """
         Abs Acos Acosh Add And Asin Asinh Atan Atanh BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor
         Ceil Clip Cos Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Log
@@ -79,7 +76,9 @@ ONNX: Mapping[str, str] = {
     """,
     "image": "AffineGrid GridSample Resize Upsample",
     "linear_algebra": "Det Einsum Gemm MatMul",
-    "manipulation": "Concat Expand Flatten Reshape Shape Size Split Squeeze Tile Transpose Unsqueeze",
+    "manipulation": """
+        Concat Expand Flatten Pad Reshape Shape Size Split Squeeze Tile Transpose Unsqueeze
+    """,
     "ml.features": """
         ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.CategoryMapper ai.onnx.ml.FeatureVectorizer
         ai.onnx.ml.Imputer ai.onnx.ml.LabelEncoder ai.onnx.ml.Normalizer ai.onnx.ml.OneHotEncoder ai.onnx.ml.Scaler
@@ -94,20 +93,18 @@ ONNX: Mapping[str, str] = {
         BatchNormalization DepthToSpace Dropout InstanceNormalization LRN LayerNormalization LpNormalization
         MeanVarianceNormalization SpaceToDepth
     """,
-    "padding": "Pad",
     "pooling": """
         AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool MaxUnpool
     """,
     "quantization": """
-        ConvInteger DequantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear
+        Cast CastLike ConvInteger DequantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear
     """,
     "recurrent": "GRU LSTM RNN",
     "reduction": """
-        CumProd CumSum ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd
-        ReduceSum ReduceSumSquare
+        ArgMax ArgMin CumProd CumSum NonZero ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean
+        ReduceMin ReduceProd ReduceSum ReduceSumSquare TopK Unique
     """,
     "scan": "Scan",
-    "search": "ArgMax ArgMin NonZero TopK Unique",
     "sequence": """
         ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty
         SequenceErase SequenceInsert SequenceLength SplitToSequence
@@ -120,14 +117,6 @@ ONNX: Mapping[str, str] = {
 }
 
 TORCH: Mapping[str, str] = {
-    "activation": """
-        aten._log_softmax.default aten._prelu_kernel.default aten._safe_softmax.default aten._softmax.default
-        aten.celu.default aten.elu.default aten.gelu.default aten.glu.default aten.hardshrink.default
-        aten.hardsigmoid.default aten.hardswish.default aten.hardtanh.default aten.leaky_relu.default
-        aten.log_sigmoid.default aten.log_softmax.int aten.mish.default aten.prelu.default aten.relu.default
-        aten.relu6.default aten.selu.default aten.silu.default aten.softmax.int aten.softplus.default
-        aten.softshrink.default aten.threshold.default
-    """,
     "attention": """
         aten._scaled_dot_product_flash_attention_for_cpu.default aten.scaled_dot_product_attention.default
         torch.ops.higher_order.flex_attention
@@ -165,20 +154,34 @@ TORCH: Mapping[str, str] = {
         torch.ops.higher_order.wrap_with_set_grad_enabled
     """,
     "convolution": """
-        aten.conv1d.default aten.conv1d.padding aten.conv2d.default aten.conv2d.padding aten.conv3d.default
-        aten.conv3d.padding aten.conv_transpose1d.default aten.conv_transpose2d.input aten.conv_transpose3d.input
-        aten.convolution.default
+        aten._adaptive_avg_pool2d.default aten._adaptive_avg_pool3d.default aten.adaptive_avg_pool1d.default
+        aten.adaptive_avg_pool2d.default aten.adaptive_avg_pool3d.default aten.adaptive_max_pool1d.default
+        aten.adaptive_max_pool2d.default aten.adaptive_max_pool3d.default aten.avg_pool1d.default
+        aten.avg_pool2d.default aten.avg_pool3d.default aten.conv1d.default aten.conv1d.padding aten.conv2d.default
+        aten.conv2d.padding aten.conv3d.default aten.conv3d.padding aten.conv_transpose1d.default
+        aten.conv_transpose2d.input aten.conv_transpose3d.input aten.convolution.default
+        aten.fractional_max_pool2d.default aten.fractional_max_pool3d.default aten.max_pool1d.default
+        aten.max_pool2d.default aten.max_pool2d_with_indices.default aten.max_pool2d_with_indices_backward.default
+        aten.max_pool3d.default aten.max_pool3d_with_indices.default aten.max_pool3d_with_indices_backward.default
+        aten.max_unpool2d.default aten.max_unpool3d.default
     """,
     "creation": """
-        aten.arange.default aten.arange.start aten.arange.start_step aten.blackman_window.default
-        aten.blackman_window.periodic aten.empty.memory_format aten.empty_like.default aten.empty_permuted.default
-        aten.empty_strided.default aten.eye.default aten.eye.m aten.fft_fftfreq.default aten.fft_rfftfreq.default
-        aten.fill.Scalar aten.fill.Tensor aten.full.default aten.full_like.default aten.hamming_window.default
-        aten.hamming_window.periodic aten.hamming_window.periodic_alpha aten.hamming_window.periodic_alpha_beta
-        aten.hann_window.default aten.hann_window.periodic aten.linspace.default aten.new_empty.default
-        aten.new_empty_strided.default aten.new_full.default aten.new_ones.default aten.new_zeros.default
-        aten.one_hot.default aten.ones.default aten.ones_like.default aten.tril.default aten.tril_indices.default
-        aten.triu.default aten.triu_indices.default aten.zero.default aten.zeros.default aten.zeros_like.default
+        aten.arange.default aten.arange.start aten.arange.start_step aten.bernoulli.Tensor aten.bernoulli.default
+        aten.bernoulli.p aten.blackman_window.default aten.blackman_window.periodic aten.cauchy.default
+        aten.empty.memory_format aten.empty_like.default aten.empty_permuted.default aten.empty_strided.default
+        aten.exponential.default aten.eye.default aten.eye.m aten.fft_fftfreq.default aten.fft_rfftfreq.default
+        aten.fill.Scalar aten.fill.Tensor aten.full.default aten.full_like.default aten.geometric.default
+        aten.hamming_window.default aten.hamming_window.periodic aten.hamming_window.periodic_alpha
+        aten.hamming_window.periodic_alpha_beta aten.hann_window.default aten.hann_window.periodic
+        aten.linspace.default aten.log_normal.default aten.multinomial.default aten.native_dropout.default
+        aten.new_empty.default aten.new_empty_strided.default aten.new_full.default aten.new_ones.default
+        aten.new_zeros.default aten.normal.Tensor_Tensor aten.normal.Tensor_float aten.normal.float_Tensor
+        aten.normal.float_float aten.normal_functional.default aten.one_hot.default aten.ones.default
+        aten.ones_like.default aten.rand.default aten.rand_like.default aten.randint.default aten.randint.low
+        aten.randint_like.default aten.randint_like.low_dtype aten.randn.default aten.randn_like.default
+        aten.randperm.default aten.rrelu_with_noise_functional.default aten.tril.default aten.tril_indices.default
+        aten.triu.default aten.triu_indices.default aten.uniform.default aten.zero.default aten.zeros.default
+        aten.zeros_like.default
     """,
     "datatype": """
         aten._to_copy.default aten.alias.default aten.clone.default aten.contiguous.default aten.copy.default
@@ -222,18 +225,6 @@ TORCH: Mapping[str, str] = {
         aten.upsample_trilinear3d.default aten.upsample_trilinear3d.vec torchvision.deform_conv2d.default
         torchvision.nms.default torchvision.roi_align.default torchvision.roi_pool.default
     """,
-    "indexing": """
-        aten.as_strided.default aten.as_strided_copy.default aten.as_strided_scatter.default
-        aten.index_select.default aten.narrow.default aten.narrow_copy.default aten.select.int aten.select_copy.int
-        aten.slice.Tensor aten.slice_copy.Tensor aten.take.default aten.unfold.default aten.unfold_copy.default
-    """,
-    "joining": """
-        aten.cat.default aten.chunk.default aten.concat.default aten.concatenate.default aten.meshgrid.default
-        aten.meshgrid.indexing aten.repeat.default aten.repeat_interleave.Tensor aten.repeat_interleave.self_int
-        aten.split.Tensor aten.split.sizes aten.split_copy.Tensor aten.split_with_sizes.default
-        aten.split_with_sizes_copy.default aten.stack.default aten.tensor_split.indices aten.tensor_split.sections
-        aten.tile.default aten.unbind.int aten.unbind_copy.int
-    """,
     "linear_algebra": """
         aten._cdist_forward.default aten._grouped_mm.default aten._int_mm.default aten._pdist_forward.default
         aten.addbmm.default aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default
@@ -242,17 +233,25 @@ TORCH: Mapping[str, str] = {
         aten.mv.default aten.outer.default aten.vdot.default transformers.grouped_mm_fallback.default
     """,
     "manipulation": """
-        aten._reshape_copy.default aten._unsafe_view.default aten.broadcast_to.default aten.constant_pad_nd.default
-        aten.expand.default aten.expand_as.default aten.expand_copy.default aten.flatten.using_ints
-        aten.flip.default aten.fliplr.default aten.flipud.default aten.mT.default aten.movedim.int
-        aten.movedim.intlist aten.numpy_T.default aten.pad.default aten.permute.default aten.permute_copy.default
+        aten._reshape_copy.default aten._unsafe_view.default aten.as_strided.default aten.as_strided_copy.default
+        aten.as_strided_scatter.default aten.broadcast_to.default aten.cat.default aten.chunk.default
+        aten.concat.default aten.concatenate.default aten.constant_pad_nd.default aten.expand.default
+        aten.expand_as.default aten.expand_copy.default aten.flatten.using_ints aten.flip.default
+        aten.fliplr.default aten.flipud.default aten.index_select.default aten.mT.default aten.meshgrid.default
+        aten.meshgrid.indexing aten.movedim.int aten.movedim.intlist aten.narrow.default aten.narrow_copy.default
+        aten.numpy_T.default aten.pad.default aten.permute.default aten.permute_copy.default
         aten.reflection_pad1d.default aten.reflection_pad2d.default aten.reflection_pad3d.default
+        aten.repeat.default aten.repeat_interleave.Tensor aten.repeat_interleave.self_int
         aten.replication_pad1d.default aten.replication_pad2d.default aten.replication_pad3d.default
-        aten.reshape.default aten.reshape_as.default aten.resize.default aten.roll.default aten.squeeze.default
+        aten.reshape.default aten.reshape_as.default aten.resize.default aten.roll.default aten.select.int
+        aten.select_copy.int aten.slice.Tensor aten.slice_copy.Tensor aten.split.Tensor aten.split.sizes
+        aten.split_copy.Tensor aten.split_with_sizes.default aten.split_with_sizes_copy.default aten.squeeze.default
         aten.squeeze.dim aten.squeeze.dims aten.squeeze_copy.default aten.squeeze_copy.dim aten.squeeze_copy.dims
-        aten.swapaxes.default aten.swapdims.default aten.t.default aten.t_copy.default aten.transpose.int
-        aten.transpose_copy.int aten.unflatten.int aten.unsqueeze.default aten.unsqueeze_copy.default
-        aten.view.default aten.view_as.default aten.view_copy.default
+        aten.stack.default aten.swapaxes.default aten.swapdims.default aten.t.default aten.t_copy.default
+        aten.take.default aten.tensor_split.indices aten.tensor_split.sections aten.tile.default aten.transpose.int
+        aten.transpose_copy.int aten.unbind.int aten.unbind_copy.int aten.unflatten.int aten.unfold.default
+        aten.unfold_copy.default aten.unsqueeze.default aten.unsqueeze_copy.default aten.view.default
+        aten.view_as.default aten.view_copy.default
     """,
     "normalization": """
         aten._embedding_bag.default aten._embedding_bag_forward_only.default aten._native_batch_norm_legit.no_stats
@@ -260,44 +259,6 @@ TORCH: Mapping[str, str] = {
         aten.channel_shuffle.default aten.embedding.default aten.group_norm.default aten.instance_norm.default
         aten.layer_norm.default aten.native_group_norm.default aten.native_layer_norm.default
         aten.pixel_shuffle.default aten.pixel_unshuffle.default aten.rms_norm.default
-    """,
-    "orthogonal": """
-        aten.special_chebyshev_polynomial_t.default aten.special_chebyshev_polynomial_t.n_scalar
-        aten.special_chebyshev_polynomial_t.x_scalar aten.special_chebyshev_polynomial_u.default
-        aten.special_chebyshev_polynomial_u.n_scalar aten.special_chebyshev_polynomial_u.x_scalar
-        aten.special_chebyshev_polynomial_v.default aten.special_chebyshev_polynomial_v.n_scalar
-        aten.special_chebyshev_polynomial_v.x_scalar aten.special_chebyshev_polynomial_w.default
-        aten.special_chebyshev_polynomial_w.n_scalar aten.special_chebyshev_polynomial_w.x_scalar
-        aten.special_hermite_polynomial_h.default aten.special_hermite_polynomial_h.n_scalar
-        aten.special_hermite_polynomial_h.x_scalar aten.special_hermite_polynomial_he.default
-        aten.special_hermite_polynomial_he.n_scalar aten.special_hermite_polynomial_he.x_scalar
-        aten.special_laguerre_polynomial_l.default aten.special_laguerre_polynomial_l.n_scalar
-        aten.special_laguerre_polynomial_l.x_scalar aten.special_legendre_polynomial_p.default
-        aten.special_legendre_polynomial_p.n_scalar aten.special_legendre_polynomial_p.x_scalar
-        aten.special_shifted_chebyshev_polynomial_t.default aten.special_shifted_chebyshev_polynomial_t.n_scalar
-        aten.special_shifted_chebyshev_polynomial_t.x_scalar aten.special_shifted_chebyshev_polynomial_u.default
-        aten.special_shifted_chebyshev_polynomial_u.n_scalar aten.special_shifted_chebyshev_polynomial_u.x_scalar
-        aten.special_shifted_chebyshev_polynomial_v.default aten.special_shifted_chebyshev_polynomial_v.n_scalar
-        aten.special_shifted_chebyshev_polynomial_v.x_scalar aten.special_shifted_chebyshev_polynomial_w.default
-        aten.special_shifted_chebyshev_polynomial_w.n_scalar aten.special_shifted_chebyshev_polynomial_w.x_scalar
-    """,
-    "pooling": """
-        aten._adaptive_avg_pool2d.default aten._adaptive_avg_pool3d.default aten.adaptive_avg_pool1d.default
-        aten.adaptive_avg_pool2d.default aten.adaptive_avg_pool3d.default aten.adaptive_max_pool1d.default
-        aten.adaptive_max_pool2d.default aten.adaptive_max_pool3d.default aten.avg_pool1d.default
-        aten.avg_pool2d.default aten.avg_pool3d.default aten.fractional_max_pool2d.default
-        aten.fractional_max_pool3d.default aten.max_pool1d.default aten.max_pool2d.default
-        aten.max_pool2d_with_indices.default aten.max_pool2d_with_indices_backward.default aten.max_pool3d.default
-        aten.max_pool3d_with_indices.default aten.max_pool3d_with_indices_backward.default aten.max_unpool2d.default
-        aten.max_unpool3d.default
-    """,
-    "random": """
-        aten.bernoulli.Tensor aten.bernoulli.default aten.bernoulli.p aten.cauchy.default aten.exponential.default
-        aten.geometric.default aten.log_normal.default aten.multinomial.default aten.native_dropout.default
-        aten.normal.Tensor_Tensor aten.normal.Tensor_float aten.normal.float_Tensor aten.normal.float_float
-        aten.normal_functional.default aten.rand.default aten.rand_like.default aten.randint.default
-        aten.randint.low aten.randint_like.default aten.randint_like.low_dtype aten.randn.default
-        aten.randn_like.default aten.randperm.default aten.rrelu_with_noise_functional.default aten.uniform.default
     """,
     "recurrent": """
         aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input xdsl_relax.gru.default
@@ -333,24 +294,48 @@ TORCH: Mapping[str, str] = {
     """,
     "special": """
         aten.digamma.default aten.frexp.Tensor aten.gcd.default aten.i0.default aten.igamma.default
-        aten.igammac.default aten.lcm.default aten.lgamma.default aten.polygamma.default aten.special_erfcx.default
-        aten.special_i0e.default aten.special_i1.default aten.special_i1e.default
-        aten.special_modified_bessel_i0.default aten.special_modified_bessel_i1.default aten.special_zeta.default
+        aten.igammac.default aten.lcm.default aten.lgamma.default aten.polygamma.default
+        aten.special_chebyshev_polynomial_t.default aten.special_chebyshev_polynomial_t.n_scalar
+        aten.special_chebyshev_polynomial_t.x_scalar aten.special_chebyshev_polynomial_u.default
+        aten.special_chebyshev_polynomial_u.n_scalar aten.special_chebyshev_polynomial_u.x_scalar
+        aten.special_chebyshev_polynomial_v.default aten.special_chebyshev_polynomial_v.n_scalar
+        aten.special_chebyshev_polynomial_v.x_scalar aten.special_chebyshev_polynomial_w.default
+        aten.special_chebyshev_polynomial_w.n_scalar aten.special_chebyshev_polynomial_w.x_scalar
+        aten.special_erfcx.default aten.special_hermite_polynomial_h.default
+        aten.special_hermite_polynomial_h.n_scalar aten.special_hermite_polynomial_h.x_scalar
+        aten.special_hermite_polynomial_he.default aten.special_hermite_polynomial_he.n_scalar
+        aten.special_hermite_polynomial_he.x_scalar aten.special_i0e.default aten.special_i1.default
+        aten.special_i1e.default aten.special_laguerre_polynomial_l.default
+        aten.special_laguerre_polynomial_l.n_scalar aten.special_laguerre_polynomial_l.x_scalar
+        aten.special_legendre_polynomial_p.default aten.special_legendre_polynomial_p.n_scalar
+        aten.special_legendre_polynomial_p.x_scalar aten.special_modified_bessel_i0.default
+        aten.special_modified_bessel_i1.default aten.special_shifted_chebyshev_polynomial_t.default
+        aten.special_shifted_chebyshev_polynomial_t.n_scalar aten.special_shifted_chebyshev_polynomial_t.x_scalar
+        aten.special_shifted_chebyshev_polynomial_u.default aten.special_shifted_chebyshev_polynomial_u.n_scalar
+        aten.special_shifted_chebyshev_polynomial_u.x_scalar aten.special_shifted_chebyshev_polynomial_v.default
+        aten.special_shifted_chebyshev_polynomial_v.n_scalar aten.special_shifted_chebyshev_polynomial_v.x_scalar
+        aten.special_shifted_chebyshev_polynomial_w.default aten.special_shifted_chebyshev_polynomial_w.n_scalar
+        aten.special_shifted_chebyshev_polynomial_w.x_scalar aten.special_zeta.default
         aten.special_zeta.other_scalar aten.special_zeta.self_scalar
     """,
     "unary": """
+        aten._log_softmax.default aten._prelu_kernel.default aten._safe_softmax.default aten._softmax.default
         aten.abs.default aten.acos.default aten.acosh.default aten.addcdiv.default aten.addcmul.default
         aten.angle.default aten.asin.default aten.asinh.default aten.atan.default aten.atanh.default
-        aten.bitwise_not.default aten.ceil.default aten.clamp.Tensor aten.clamp.default aten.clamp_max.Tensor
-        aten.clamp_max.default aten.clamp_min.Tensor aten.clamp_min.default aten.clip.Tensor aten.clip.default
-        aten.cos.default aten.cosh.default aten.deg2rad.default aten.erf.default aten.erfc.default aten.exp.default
-        aten.exp2.default aten.expm1.default aten.fix.default aten.floor.default aten.frac.default
-        aten.isfinite.default aten.isinf.default aten.isnan.default aten.lerp.Scalar aten.lerp.Tensor
-        aten.log.default aten.log10.default aten.log1p.default aten.log2.default aten.logical_not.default
-        aten.masked_fill.Scalar aten.masked_fill.Tensor aten.neg.default aten.rad2deg.default
-        aten.reciprocal.default aten.round.decimals aten.round.default aten.rsqrt.default aten.sgn.default
-        aten.sigmoid.default aten.sign.default aten.signbit.default aten.sin.default aten.sinc.default
-        aten.sinh.default aten.sqrt.default aten.square.default aten.tan.default aten.tanh.default
-        aten.trunc.default aten.where.Scalar aten.where.ScalarOther aten.where.ScalarSelf aten.where.self
+        aten.bitwise_not.default aten.ceil.default aten.celu.default aten.clamp.Tensor aten.clamp.default
+        aten.clamp_max.Tensor aten.clamp_max.default aten.clamp_min.Tensor aten.clamp_min.default aten.clip.Tensor
+        aten.clip.default aten.cos.default aten.cosh.default aten.deg2rad.default aten.elu.default aten.erf.default
+        aten.erfc.default aten.exp.default aten.exp2.default aten.expm1.default aten.fix.default aten.floor.default
+        aten.frac.default aten.gelu.default aten.glu.default aten.hardshrink.default aten.hardsigmoid.default
+        aten.hardswish.default aten.hardtanh.default aten.isfinite.default aten.isinf.default aten.isnan.default
+        aten.leaky_relu.default aten.lerp.Scalar aten.lerp.Tensor aten.log.default aten.log10.default
+        aten.log1p.default aten.log2.default aten.log_sigmoid.default aten.log_softmax.int aten.logical_not.default
+        aten.masked_fill.Scalar aten.masked_fill.Tensor aten.mish.default aten.neg.default aten.prelu.default
+        aten.rad2deg.default aten.reciprocal.default aten.relu.default aten.relu6.default aten.round.decimals
+        aten.round.default aten.rsqrt.default aten.selu.default aten.sgn.default aten.sigmoid.default
+        aten.sign.default aten.signbit.default aten.silu.default aten.sin.default aten.sinc.default
+        aten.sinh.default aten.softmax.int aten.softplus.default aten.softshrink.default aten.sqrt.default
+        aten.square.default aten.tan.default aten.tanh.default aten.threshold.default aten.trunc.default
+        aten.where.Scalar aten.where.ScalarOther aten.where.ScalarSelf aten.where.self
     """,
 }

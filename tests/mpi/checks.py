@@ -23,9 +23,7 @@ from lowering.distributed.plans import (
     expert_parallel,
     tensor_parallel,
 )
-from lowering.distributed.program import PipelinedProgram, ShardedProgram
-from lowering.distributed.shard import shard
-from lowering.distributed.tiles import Distribution
+from lowering.distributed.program import Distribution, PipelinedProgram, ShardedProgram, shard
 from lowering.parsing import parse_module
 from relax_dialect.interpreter import run
 from relax_dialect.interpreter.runtime_values import to_ffi

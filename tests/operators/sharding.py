@@ -9,8 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.distributed.shard import shard
-from lowering.distributed.tiles import Distribution
+from lowering.distributed.program import Distribution, shard
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter.workers import run_workers

@@ -17,8 +17,7 @@ from functools import partial
 from xdsl.ir import SSAValue
 
 from lowering.distributed.factors import Factors, Labels, named, shards
-from lowering.distributed.local_shapes import LocalShapes
-from lowering.distributed.tiled_functions import tiled_function
+from lowering.distributed.local_shapes import LocalShapes, tiled_function
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.callees import explicit_symbols, find_prim_func, match_prim_func

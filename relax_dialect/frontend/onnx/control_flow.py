@@ -11,9 +11,9 @@ from xdsl.ir import Block, SSAValue
 from relax_dialect.builder import op
 from relax_dialect.builder.emitter import Frame
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.datatype import converted
 from relax_dialect.frontend.onnx.dtypes import Refusal, element_type
 from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.quantization import converted
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Absent, Perhaps, TensorList, Value, like
 from relax_dialect.struct_info.base import StructInfo

@@ -16,7 +16,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx import functions
 from relax_dialect.frontend.onnx.dtypes import NeedsControlFlow, OnnxImportError, Refusal, UseFunction
 from relax_dialect.frontend.onnx.evaluation import evaluate
-from relax_dialect.frontend.onnx.functions import has_body, local_function
+from relax_dialect.frontend.onnx.functions import MODERN, has_body, local_function, modernized
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model, check_model, opsets
 from relax_dialect.frontend.onnx.node import (
     MALFORMED,
@@ -32,7 +32,6 @@ from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters, is_s
 from relax_dialect.frontend.onnx.registry import find
 from relax_dialect.frontend.onnx.strings import OTHER, compared_strings, encoded_inputs
 from relax_dialect.frontend.onnx.values import COMPUTED, ClassMap, Strings, TensorList, Value
-from relax_dialect.frontend.onnx.versions import MODERN, modernized
 from relax_dialect.ops.structure import STRINGS
 from relax_dialect.scope import find_function
 from relax_dialect.struct_info.base import StructInfo

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.range_checks import indices_within, numbers_at_most
-from relax_dialect.frontend.torch.indexing import indices, positions
+from relax_dialect.frontend.torch.manipulation import indices, positions
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.frontend.torch.registry import Result, converts

@@ -1,18 +1,125 @@
-"""Tensors under other shapes, in another order, and padded."""
+"""Tensors under other shapes, in another order, and padded; slices and selections; joining, cutting and repeating."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+
+from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.frontend.torch.sorting import scalar_as_vector
+from relax_dialect.struct_info.types import ShapeType
 from tir_dialect import te
-from tir_dialect.dims import Dim, constant, maximum, mod, to_dim
+from tir_dialect.dims import Dim, constant, maximum, mod, product, to_dim
+
+END = 1 << 62
+"""What is at or behind this place stands for the end of a dimension."""
+
+
+@converts("aten.slice.Tensor", "aten.slice_copy.Tensor")
+def slice_(node: Node) -> Result:
+    """Every `step`-th element from a start to an end; the tensor itself if that is all."""
+    axis, step = node.axis(), node.integer("step", 1)
+    start, end = positions(node, node.shape()[axis])
+    if start.constant_value == 0 and step == 1 and list(node.shape()) == node.out_dims():
+        return node.tensor("self")
+    return op.strided_slice(node.tensor("self"), [axis], [start], [end], [step])
+
+
+def positions(node: Node, length: Dim) -> tuple[Dim, Dim]:
+    """The start and end of a slice of a dimension."""
+    end = node.value("end")
+    return node.dim("start"), length if end is None or (isinstance(end, int) and end >= END) else node.dim("end")
+
+
+@converts("aten.narrow.default", "aten.narrow_copy.default")
+def narrow(node: Node) -> Result:
+    """A number of elements from a start on."""
+    start = node.dim("start")
+    return op.strided_slice(node.tensor("self"), [node.axis()], [start], [start + node.dim("length")])
+
+
+@converts("aten.select.int", "aten.select_copy.int")
+def select(node: Node) -> Result:
+    """The slice at one place of an axis."""
+    axis, index = node.axis(), node.dim("index")
+    end = to_dim(node.shape()[axis]) if index.constant_value == -1 else index + 1
+    return op.squeeze(op.strided_slice(node.tensor("self"), [axis], [index], [end]), [axis])
+
+
+@converts("aten.index_select.default")
+@scalar_as_vector
+def index_select(node: Node) -> Result:
+    """The slices at places along an axis."""
+    index = indices(node, "index", node.axis())
+    return op.take(node.tensor("self"), index if index.ndim else op.expand_dims(index, [0]), node.axis())
+
+
+def indices(node: Node, name: str, axis: int, of: str = "self") -> Expr:
+    """An argument whose elements are places along an axis of another one, which PyTorch counts from the front only."""
+    shape = node.shape(of)
+    extent = shape[axis] if shape else constant(1)
+    return indices_within(node.bb, node.tensor(name), [extent], f"'{node.name}' {name}", from_back=False)
+
+
+@converts("aten.take.default")
+def take(node: Node) -> Result:
+    """Elements at offsets of the flattened tensor."""
+    x = op.flatten(node.tensor("self"))
+    found = indices_within(node.bb, node.tensor("index"), [product(node.shape())], "'take' index")
+    return op.take(x, found, 0)
+
+
+@converts("aten.as_strided.default", "aten.as_strided_copy.default")
+def as_strided(node: Node) -> Result:
+    """Elements of memory, as strides say; the tensor is taken as it lies in memory if nothing was moved."""
+
+    def kernel(x: te.Tensor) -> te.Tensor:
+        return te.compute(node.out_dims(), lambda *i: x[_offset(node, i)], name="as_strided")
+
+    return node.te(kernel, op.flatten(node.tensor("self")), name="as_strided")
+
+
+@converts("aten.as_strided_scatter.default")
+def as_strided_scatter(node: Node) -> Result:
+    """The tensor, in which elements of memory, as strides say, are those of another."""
+    x, dims = node.tensor("self"), node.shape("src")
+
+    def kernel() -> te.Tensor:
+        return te.compute(dims, lambda *i: te.cast(_offset(node, i), "i64"), name="offsets")
+
+    offsets = op.flatten(node.te(kernel, name="offsets"))
+    written = op.scatter_elements(op.flatten(x), offsets, op.flatten(node.tensor("src", node.dtype())), 0)
+    return op.reshape(written, node.out_dims())
+
+
+def _offset(node: Node, indices: Sequence[te.Expr]) -> te.Expr:
+    """Where an element is in memory, by the node's strides and offset."""
+    found: te.Expr = te.cast(node.dim("storage_offset"), "index")
+    for at, stride in zip(indices, node.dims("stride"), strict=True):
+        found = found + at * te.cast(stride, "index")
+    return found
+
+
+@converts("aten.unfold.default", "aten.unfold_copy.default")
+def unfold(node: Node) -> Result:
+    """Windows that slide along a dimension, their elements as last dimension."""
+    axis, step = node.axis("dimension"), node.integer("step")
+
+    def kernel(x: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            return x[(*i[:axis], i[axis] * step + i[-1], *i[axis + 1 : -1])]
+
+        return te.compute(node.out_dims(), element, name="unfold")
+
+    x = node.tensor("self")
+    return node.te(kernel, x if node.rank() else op.reshape(x, [1]), name="unfold")
 
 
 @converts(
@@ -214,3 +321,104 @@ _FOLDED: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     "circular": lambda at, end: te.floormod(at + end, end),
 }
 """The index of the element that an index out of range stands for."""
+
+
+@converts("aten.cat.default", "aten.concat.default", "aten.concatenate.default")
+def cat(node: Node) -> Result:
+    """Tensors one after the other; what has rank 1 and no elements does not count."""
+    rank = len(node.out_dims())
+    parts = [each for each in node.tensors("tensors", node.out_dtype()) if each.ndim == rank]
+    return parts[0] if len(parts) == 1 else op.concat(parts, node.integer("dim") % rank)
+
+
+@converts("aten.stack.default")
+def stack(node: Node) -> Result:
+    """Tensors along a new axis."""
+    return op.stack(node.tensors("tensors", node.out_dtype()), node.integer("dim"))
+
+
+@converts("aten.split.Tensor", "aten.split_copy.Tensor", "aten.chunk.default")
+def split(node: Node) -> Result:
+    """Parts of one size, the last one smaller if need be."""
+    sizes = [node.out_dims(index)[node.axis()] for index in range(len(node.results))]
+    return _parts(node, sizes)
+
+
+@converts("aten.split_with_sizes.default", "aten.split_with_sizes_copy.default", "aten.split.sizes")
+def split_with_sizes(node: Node) -> Result:
+    """Parts of given sizes."""
+    return _parts(node, node.dims("split_sizes" if node.has("split_sizes") else "split_size"))
+
+
+@converts("aten.tensor_split.indices", "aten.tensor_split.sections")
+def tensor_split(node: Node) -> Result:
+    """Parts whose sizes PyTorch says."""
+    return split(node)
+
+
+def _parts(node: Node, sizes: list[Dim]) -> Result:
+    """The tensor cut into parts of these sizes along the axis of the node."""
+    if len(sizes) == 1:
+        return [node.tensor("self")]
+    ends = [sum(sizes[: at + 1], to_dim(0)) for at in range(len(sizes) - 1)]
+    return list(op.split(node.tensor("self"), indices=ends, axis=node.axis()))
+
+
+@converts("aten.unbind.int", "aten.unbind_copy.int")
+def unbind(node: Node) -> Result:
+    """The slices along an axis."""
+    axis, count = node.axis(), len(node.results)
+    if count == 0:
+        return []
+    parts = op.split(node.tensor("self"), sections=count, axis=axis) if count > 1 else [node.tensor("self")]
+    return [op.squeeze(part, [axis]) for part in parts]
+
+
+@converts("aten.repeat.default", "aten.tile.default")
+def repeat(node: Node) -> Result:
+    """The tensor laid side by side."""
+    times = node.dims("repeats" if node.has("repeats") else "dims")
+    fixed = [each.constant_value for each in times]
+    if None not in fixed:
+        return op.tile(node.tensor("self"), [each for each in fixed if each is not None])
+    rank = max(len(times), node.rank())
+    shape = [to_dim(1)] * (rank - node.rank()) + list(node.shape())
+    times = [to_dim(1)] * (rank - len(times)) + times
+    return _spread(node, shape, [[many, each] for many, each in zip(times, shape, strict=True)], new=0)
+
+
+@converts("aten.repeat_interleave.self_int")
+def repeat_interleave(node: Node) -> Result:
+    """Each element several times along an axis; without an axis, of the flattened tensor."""
+    axis = node.axis() if node.has("dim") else None
+    times = node.dim("repeats")
+    if times.constant_value is not None:
+        return op.repeat(node.tensor("self"), times.constant_value, axis)
+    shape = list(node.shape()) if axis is not None else [product(node.shape())]
+    pairs = [[each, times if at == (axis or 0) else to_dim(1)] for at, each in enumerate(shape)]
+    return _spread(node, shape, pairs, new=1)
+
+
+def _spread(node: Node, shape: list[Dim], pairs: list[list[Dim]], *, new: int) -> Expr:
+    """The tensor of a shape with each dimension as a pair of itself and a number of repeats, at index `new` of it."""
+    split = [pair[1 - new] if at != new else to_dim(1) for pair in pairs for at in (0, 1)]
+    spread = op.broadcast_to(op.reshape(node.tensor("self"), split), [each for pair in pairs for each in pair])
+    return op.reshape(spread, [first * second for first, second in pairs])
+
+
+@converts("aten.repeat_interleave.Tensor")
+def indices_repeated(node: Node) -> Result:
+    """The index of each element as often as the element says."""
+    times = node.tensor("repeats", i64)
+    ends = op.cumsum(times, 0)
+    (count,) = node.out_dims()
+    length = op.tensor_to_shape(op.reshape(op.sum(times), [1]))
+    node.graph.match(length, ShapeType([count]))
+    return node.matched(op.bucketize(op.arange(0, count, 1, dtype=i64), ends, right=True), node.out_dtype())
+
+
+@converts("aten.meshgrid.default", "aten.meshgrid.indexing")
+def meshgrid(node: Node) -> Result:
+    """Vectors, or scalars, as coordinates of a grid."""
+    vectors = [op.reshape(each, [1]) if each.ndim == 0 else each for each in node.tensors("tensors")]
+    return list(op.meshgrid(vectors, node.text("indexing", "ij")))

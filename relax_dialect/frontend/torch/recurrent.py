@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import i32, i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.creation import kept
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.program import FxNode, Refusal, name_of
-from relax_dialect.frontend.torch.random import kept
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.frontend.torch.tracing import LAYERS, NAMESPACE
 from tir_dialect.dims import to_dim

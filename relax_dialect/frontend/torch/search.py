@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import i1, i64
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import promoted
-from relax_dialect.frontend.torch.indexing import indices
+from relax_dialect.frontend.torch.manipulation import indices
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.frontend.torch.registry import Result, converts

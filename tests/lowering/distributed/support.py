@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.distributed.tiles import Distribution
+from lowering.distributed.program import Distribution
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run

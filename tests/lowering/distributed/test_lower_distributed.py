@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lowering.diagnostics import InvalidModule
-from lowering.distributed.tiles import Distribution
+from lowering.distributed.program import Distribution
 from lowering.parsing import parse_module
 from relax_dialect.interpreter.workers import WorkerError
 from tests.lowering.distributed.support import check_sharded, run_sharded

@@ -19,9 +19,8 @@ from lowering.distributed.plans import (
     sequence_parallel,
     tensor_parallel,
 )
+from lowering.distributed.program import Distribution, shard
 from lowering.distributed.report import communication
-from lowering.distributed.shard import shard
-from lowering.distributed.tiles import Distribution
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lowering.distributed.prediction import Machine, operations, predict
-from lowering.distributed.shard import shard
+from lowering.distributed.program import shard
+from lowering.distributed.report import Machine, operations, predict
 from lowering.parsing import parse_module
 
 LAYER = """relax.func @main[%n](%x: !relax.tensor<[n, 64], f32>,

@@ -5,7 +5,7 @@ from unittest.mock import patch
 from hypothesis import given
 
 from lowering.diagnostics import InvalidModule
-from lowering.distributed import overlap_collectives
+from lowering.distributed import collectives
 from lowering.parsing import parse_module
 from tests.lowering.distributed.programs import programs
 from tests.lowering.distributed.support import check_sharded
@@ -21,7 +21,7 @@ def test_all_workers_compute_the_whole(drawn: tuple[str, list[object]]):
     text, args = drawn
     parse_module(text)
     try:
-        with patch.object(overlap_collectives, "LEAST", 1e-9):  # what takes any time goes between start and end
+        with patch.object(collectives, "LEAST", 1e-9):  # what takes any time goes between start and end
             check_sharded(text, [args], PIPELINE, Tolerance(1e-3, 1e-4))
     except InvalidModule as error:
         # Only two annotations of one tensor that contradict each other are refused.

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 
 from lowering.diagnostics import InvalidModule
 from lowering.distributed.plans import assign_stages
-from lowering.distributed.tiles import Stage
+from lowering.distributed.program import Stage
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run
