@@ -55,7 +55,8 @@ INDEX: dict[str, Entry] = {
     "convert-vm-to-llvm": Entry("lowering.vm_to_llvm.convert_vm_to_llvm:ConvertVmToLLVMPass", removes=("vm.func",)),
     "copy-constants": Entry("lowering.relax.memory.variants:CopyConstantsPass", requires=("relax.constant",)),
     "cut-constants": Entry(
-        "lowering.distributed.cut_constants:CutConstantsPass", requires=("relax.dist.redistribute_replica_to_shard",)
+        "lowering.distributed.lower_distributed:CutConstantsPass",
+        requires=("relax.dist.redistribute_replica_to_shard",),
     ),
     "dead-code-elimination": Entry("lowering.relax.dead_code_elimination:DeadCodeEliminationPass"),
     "defer-unknown-types": Entry("lowering.relax.defer_unknown_types:DeferUnknownTypesPass"),
@@ -158,7 +159,7 @@ INDEX: dict[str, Entry] = {
     ),
     "pack-weights": Entry("lowering.relax.layout.pack_weights:PackWeightsPass", requires=("relax.constant",)),
     "plan-memory": Entry("lowering.relax.memory.plan_memory:PlanMemoryPass"),
-    "poison-memory": Entry("lowering.relax.memory.poison_memory:PoisonMemoryPass"),
+    "poison-memory": Entry("lowering.relax.memory.plan_memory:PoisonMemoryPass"),
     "propagate-quantization": Entry(
         "lowering.relax.rewrites.simplify_quantization:PropagateQuantizationPass", requires=("relax.astype",)
     ),

@@ -1,7 +1,5 @@
 """Sharded programs: `xr.distributed.ShardedProgram(module, {"x": 4})` in a script that `mpiexec -n 4` starts."""
 
-from lowering.distributed.shard import shard
-
 from lowering.distributed.plans import (
     BERT,
     LLAMA,
@@ -13,7 +11,7 @@ from lowering.distributed.plans import (
     sequence_parallel,
     tensor_parallel,
 )
-from lowering.distributed.program import PipelinedProgram, ShardedProgram
+from lowering.distributed.program import PipelinedProgram, ShardedProgram, shard
 from relax_dialect.interpreter.workers import run_workers
 
 __all__ = [

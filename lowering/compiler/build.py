@@ -15,7 +15,7 @@ from lowering.cache.program_cache import FilePrograms, ProgramCache
 from lowering.debug import Debug, debug_level
 from lowering.parsing import require_module
 from lowering.pass_context import PassContext
-from lowering.tune.location import tuning_stamp
+from lowering.tune.stamp import tuning_stamp
 from tir_dialect.garbage import few_collections, importing
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable

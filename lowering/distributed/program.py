@@ -20,8 +20,7 @@ from lowering.cache.module_digest import ModuleDigest
 from lowering.compiler.build import Mode, build
 from lowering.compiler.weight_files import attach_arrays, load_weights
 from lowering.distributed.collectives import MergeCollectivesPass, OverlapCollectivesPass
-from lowering.distributed.cut_constants import CutConstantsPass
-from lowering.distributed.lower_distributed import GLOBAL_TYPE, MESH, LowerDistributedPass
+from lowering.distributed.lower_distributed import GLOBAL_TYPE, MESH, CutConstantsPass, LowerDistributedPass
 from lowering.distributed.propagate_sharding import PropagateShardingPass
 from lowering.distributed.split_stages import ARGUMENTS, SplitStagesPass
 from relax_dialect.interpreter.runtime_values import Array, Shape, Value, from_python, is_tensor, is_tuple, to_ffi

@@ -27,32 +27,30 @@ from lowering.relax_to_vm.control_flow import (
     convert_function,
 )
 from lowering.relax_to_vm.converter import Constants
-from lowering.relax_to_vm.memory import (
+from lowering.relax_to_vm.values import (
     ConvertAllocStorage,
     ConvertAllocTensor,
+    ConvertAssert,
     ConvertCallKernel,
     ConvertCheckApart,
-    ConvertKill,
-    ConvertReshape,
-    ConvertStorageTensor,
-    ConvertView,
-)
-from lowering.relax_to_vm.values import (
-    ConvertAssert,
     ConvertConstant,
     ConvertDType,
+    ConvertKill,
     ConvertNull,
     ConvertPrim,
     ConvertPrint,
+    ConvertReshape,
     ConvertShape,
     ConvertShapeGet,
     ConvertShapeOf,
     ConvertShapeToTensor,
     ConvertSize,
+    ConvertStorageTensor,
     ConvertString,
     ConvertTensorToShape,
     ConvertTuple,
     ConvertTupleGet,
+    ConvertView,
 )
 from lowering.rewriting import PatternIndex
 from relax_dialect.ops.structure import FuncOp

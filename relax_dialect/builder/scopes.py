@@ -23,8 +23,8 @@ from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.signature import entry_region
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.erase import erase_to_scope
 from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.symbols import erase_to_scope
 from relax_dialect.struct_info.types import ObjectType, PrimType
 from tir_dialect.attributes import SymbolAttr, as_name_hint
 

@@ -36,9 +36,9 @@ from relax_dialect.ops.syntax import (
 )
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
-from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import CallOutcome, Mismatch, partial_application
+from relax_dialect.struct_info.symbols import erase_symbols
 from relax_dialect.struct_info.types import ObjectType
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
 from tir_dialect.ops.assembly_format import Directive, State, op_definition

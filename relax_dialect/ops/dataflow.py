@@ -17,7 +17,7 @@ from relax_dialect.ops.control_flow import YieldOp, yielded
 from relax_dialect.ops.syntax import parse_body, print_body
 from relax_dialect.scope import BindsResultSymbols, symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.erase import erase_symbols
+from relax_dialect.struct_info.symbols import erase_symbols
 from relax_dialect.struct_info.types import PrimType
 from relax_dialect.traits import EndsInYield, HoldsDataflow, impurity_of
 from relax_dialect.verifiers import Violation, Violations, dataflow_violations

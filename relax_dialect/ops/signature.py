@@ -13,9 +13,8 @@ from xdsl.printer import Printer
 
 from relax_dialect.scope import symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, parse_struct_info
-from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.symbols import fresh_name
+from relax_dialect.struct_info.symbols import erase_symbols, fresh_name
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.attributes import SymbolAttr, as_name_hint, parse_symbol, print_bounds
 from tir_dialect.dims import is_symbol_name

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from relax_dialect.struct_info.base import Shape, StructInfo
-from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Verdict, is_subtype, sharding_verdict
 from relax_dialect.struct_info.sharding import ShardingAttr
-from relax_dialect.struct_info.symbols import free_symbols, substitute
+from relax_dialect.struct_info.symbols import erase_symbols, free_symbols, substitute
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, Prover, symbol
 

@@ -24,10 +24,17 @@ from typing import TypeAlias, cast
 from xdsl.ir import Attribute
 
 from relax_dialect.struct_info.base import Shape, StructInfo
-from relax_dialect.struct_info.erase import erase_static, erase_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import ShardingAttr
-from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols, iter_symbols, substitute
+from relax_dialect.struct_info.symbols import (
+    erase_static,
+    erase_symbols,
+    free_symbols,
+    fresh_name,
+    iter_bare_symbols,
+    iter_symbols,
+    substitute,
+)
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import Bounds, Check, Dim, MatchError, Prover, Solution, solve, symbol
@@ -165,7 +172,7 @@ def _function(derived: FuncType, base: FuncType, prover: Prover) -> Verdict:
 
 def _closed(func: FuncType) -> Attribute:
     """The result type without the symbols that only a call would bind."""
-    from relax_dialect.struct_info.erase import erase_symbols
+    from relax_dialect.struct_info.symbols import erase_symbols
 
     return erase_symbols(func.ret, func.symbol_names)
 

@@ -29,8 +29,7 @@ from relax_dialect.ops.values import ConstantOp, DTypeOp, NullOp, PrimOp, String
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
-from relax_dialect.tvmscript.operators import FIRST_OF, operator_text
-from relax_dialect.tvmscript.types import float_text, quoted, type_text
+from relax_dialect.tvmscript.operators import FIRST_OF, float_text, operator_text, quoted, type_text
 from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.tvmscript.functions import HEAD, extents, function_lines

@@ -443,8 +443,7 @@ class RelaxOptMain(xDSLOptMain):
             if self.args.time_passes:
                 print(self.monitor.timing_table(), file=sys.stderr)
         if self.args.report_communication:
-            from lowering.distributed.shard import shard
-
+            from lowering.distributed.program import shard
             from lowering.distributed.report import communication_text
 
             print(communication_text(shard(prog)), file=sys.stderr)

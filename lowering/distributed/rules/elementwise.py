@@ -1,6 +1,6 @@
 """How elementwise operators and what makes tensors may be shared.
 
-E1: elementwise operators along every dimension of the result; an operand that is broadcast along it is needed as a
+B1: elementwise operators along every dimension of the result; an operand that is broadcast along it is needed as a
 whole there. So `astype`, too.
 A2: `prelu` along every dimension, of which the one of its axis is that of the slopes, too.
 A3: softmax along every dimension but its axis.
@@ -20,7 +20,7 @@ from relax_dialect.ops.operator import ElementwiseOp, Operator
 
 
 def elementwise(op: Operator) -> Factors:
-    """E1, for any operator whose elements do not depend on each other."""
+    """B1, for any operator whose elements do not depend on each other."""
     operands, result = broadcast([dims(operand) for operand in op.operands], dims(op.results[0]))
     return Factors(operands, [result])
 

@@ -24,10 +24,9 @@ from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.scope import called_functions, find_function
-from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, entry_match, match_types
-from relax_dialect.struct_info.symbols import iter_bare_symbols, iter_symbols, substitute
+from relax_dialect.struct_info.symbols import erase_symbols, iter_bare_symbols, iter_symbols, substitute
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import constant
 from tir_dialect.ops.function import PrimFuncOp

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from examples.models.bert import sentence_embeddings
 from examples.models.llama import decoder, random_weights
 from lowering.context import make_context
-from lowering.distributed.cut_constants import CutConstantsPass
+from lowering.distributed.lower_distributed import CutConstantsPass
 from lowering.distributed.plans import (
     BERT,
     LLAMA,

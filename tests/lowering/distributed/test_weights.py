@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 from lowering.cache.module_digest import ModuleDigest
 from lowering.compiler.weight_files import load_weights
 from lowering.context import make_context
-from lowering.distributed.cut_constants import CutConstantsPass
+from lowering.distributed.lower_distributed import CutConstantsPass
 from lowering.distributed.program import shard
 from lowering.parsing import parse_module
 from relax_dialect.ops.values import ConstantOp

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.erase import erase_static, erase_symbols, erase_to_scope
 from relax_dialect.struct_info.match import Verdict, is_subtype
+from relax_dialect.struct_info.symbols import erase_static, erase_symbols, erase_to_scope
 from tests.support.struct_info import SYMBOLS, info, infos, uses_only
 
 SCOPED = [

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import f32, i64
 
-from relax_dialect.struct_info.erase import erase_static
 from relax_dialect.struct_info.match import (
     AccessPath,
     Match,
@@ -17,6 +16,7 @@ from relax_dialect.struct_info.match import (
     entry_match,
     match_types,
 )
+from relax_dialect.struct_info.symbols import erase_static
 from relax_dialect.struct_info.types import TensorType
 from tests.support.struct_info import func, info
 from tir_dialect.attributes import SymbolAttr

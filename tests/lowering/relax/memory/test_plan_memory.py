@@ -14,8 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering import build
 from lowering.parsing import parse_module
 from lowering.pipelines import PipelinePass, RelaxToVMPass, RelaxToVMPlainPass
-from lowering.relax.memory.plan_memory import PlanMemoryPass, memory_report
-from lowering.relax.memory.poison_memory import PoisonMemoryPass
+from lowering.relax.memory.plan_memory import PlanMemoryPass, PoisonMemoryPass, memory_report
 from relax_dialect.ops.memory import AllocTensorOp, StorageTensorOp
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.strategies.relax_regions import Features
