@@ -177,7 +177,7 @@ def compile_program(
 
         def after(name: str) -> None:
             # A third to all of the functions become kernels.
-            if name == "legalize-ops" and _prim_funcs(lowered) > 2 * MANY_KERNELS:
+            if name == "legalize-ops" and sum(isinstance(op, PrimFuncOp) for op in lowered.ops) > 2 * MANY_KERNELS:
                 elsewhere()
             if validation is not None:
                 validation.after(lowered, name)
@@ -253,10 +253,6 @@ def _different_operators(module: ModuleOp) -> int:
     """The number of operators that differ in more than their operands."""
     operators = (op for op in walked(module) if isinstance(op, Operator))
     return len({(op.name, *(operand.type for operand in op.operands)) for op in operators})
-
-
-def _prim_funcs(module: ModuleOp) -> int:
-    return sum(isinstance(op, PrimFuncOp) for op in module.ops)
 
 
 @dataclass(frozen=True)

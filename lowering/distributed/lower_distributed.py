@@ -131,7 +131,7 @@ class _LocalFunction:
             self._require_known(f"parameter {name}", info)
         indices = [SymbolAttr(str(index)) for index in self.shapes.indices.values()]
         symbols = [*indices, *old.symbols]
-        witnesses = [self.block.insert_arg(_prim(each), at) for at, each in enumerate(symbols)]
+        witnesses = [self.block.insert_arg(PrimType(value=each.symbol.data), at) for at, each in enumerate(symbols)]
         for witness, each in zip(witnesses, symbols, strict=True):
             witness.name_hint = each.symbol.data
         self.values.update(zip(func.witnesses, witnesses[len(indices) :], strict=True))
@@ -459,10 +459,6 @@ def _placements(info: Attribute) -> tuple[object, ...]:
     sharding = info.sharding if isinstance(info, TensorType) else None
     shared = sharding is not None and any(not isinstance(each, Replicate) for each in sharding.placements)
     return sharding.placements if sharding is not None and shared else ()
-
-
-def _prim(each: SymbolAttr) -> PrimType:
-    return PrimType(value=each.symbol.data)
 
 
 def _known(op: Operation, info: StructInfo) -> Sequence[Dim]:

@@ -402,7 +402,7 @@ class _Propagation:
     def _seconds(self, op: Operation, factors: Factors, choice: Choice, at: int) -> float:
         """What an op takes, in the time in which a worker sends a byte."""
         axis = self.mesh.mesh[at]
-        workers = self._workers(at)
+        workers = self.mesh.mesh[at].size.constant_value or 1
         total = estimate(work(op, factors)) / FLOPS_PER_BYTE / (1 if choice.factor is None else workers)
         if choice.factor is not None and (brought := factors.brought.get(choice.factor)) is not None:
             total += estimate(all_gather(brought * workers, workers).bytes)
@@ -415,9 +415,6 @@ class _Propagation:
             ):
                 total += estimate(redistribution(result.type, axis, placement, self._wanted(result, at)).bytes)
         return total
-
-    def _workers(self, at: int) -> int:
-        return self.mesh.mesh[at].size.constant_value or 1
 
 
 def _is_tiled(dims: Sequence[Dim | None], at: int, hidden: set[str]) -> bool:

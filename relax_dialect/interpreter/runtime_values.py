@@ -76,7 +76,7 @@ def from_python(value: Any) -> Value:
     match value:
         # Before `str` and `tuple`, of which they are subclasses.
         case tvm_ffi.dtype():
-            return DType(_ir_dtype(str(value)))
+            return DType(dtypes.dtype_name(dtypes.parse_dtype(str(value))))
         case tvm_ffi.Shape():
             dims: Any = value
             return Shape(int(dim) for dim in dims)
@@ -125,10 +125,6 @@ def packed(function: Callable[..., Any]) -> Callable[..., Value]:
         return from_python(function(*map(to_ffi, arguments)))
 
     return call
-
-
-def _ir_dtype(name: str) -> str:
-    return dtypes.dtype_name(dtypes.parse_dtype(name))
 
 
 def kind_of(value: Value) -> str:

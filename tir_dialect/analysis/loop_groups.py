@@ -210,7 +210,7 @@ class _Grouping:
             iterators = [each.value for each in block.iterators if each.kind is IteratorKind.REDUCE]
             outside = [each for each in iterators if self._root(each) not in groups]
             by = _combination(store, block, self._ops)
-            groups |= {self._root(each) for each in outside if by is not None or _is_in_init(store)}
+            groups |= {self._root(each) for each in outside if by is not None or isinstance(store.parent_op(), InitOp)}
             for iterator in outside if by is not None else ():
                 self._reduced.setdefault(iterator, []).append((store.buffer, by or ""))
         for op in ancestors(store):
@@ -268,7 +268,3 @@ def _fits(op: Operation, memory: Attribute) -> bool:
 def _number(value: SSAValue) -> float | None:
     found = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     return found.value.data if isinstance(found, FloatAttr | IntegerAttr) else None
-
-
-def _is_in_init(store: StoreOp) -> bool:
-    return isinstance(store.parent_op(), InitOp)

@@ -251,7 +251,7 @@ def _next(heads: Sequence[Operator], weights: Sequence[Array], new: list[Operati
         return None
     adds = [user for user in users if isinstance(user, AddOp)]
     if len(adds) == len(users):
-        values = [_other(add, head.results[0]) for add, head in zip(adds, heads, strict=True)]
+        values = [add.y if add.x is head.results[0] else add.x for add, head in zip(adds, heads, strict=True)]
         biases = [bias for value in values if (bias := _array(value)) is not None]
         same = len(biases) == len(values) and all(
             b.shape == (w.shape[1],) for b, w in zip(biases, weights, strict=True)
@@ -265,10 +265,6 @@ def _next(heads: Sequence[Operator], weights: Sequence[Array], new: list[Operati
         new.append(elementwise[0].with_operands([new[-1].results[0]]))
         return list(elementwise)
     return None
-
-
-def _other(add: AddOp, value: SSAValue) -> SSAValue:
-    return add.y if add.x is value else add.x
 
 
 def _joined(values: Sequence[SSAValue], arrays: Sequence[Array], axis: int) -> ConstantOp:

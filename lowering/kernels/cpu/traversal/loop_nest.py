@@ -170,7 +170,7 @@ class LoopNest:
             return
 
         def run(low: SSAValue | None, high: SSAValue) -> None:
-            with self.code.loop(high, self._name(groups[0]), lower=low) as index:
+            with self.code.loop(high, self.stages[0].axes[groups[0].last].value.name_hint or "i", lower=low) as index:
                 self._loops(groups[1:], {**at, groups[0].last: index}, chunks[1:], accumulators)
 
         bounds = (None, self.code.dim(groups[0].extent)) if chunk is None else chunk
@@ -188,9 +188,6 @@ class LoopNest:
             return constant(1)
         vectors = ceildiv(self.lane.extent, constant(self.lanes))
         return minimum(vectors, constant(self.unroll + 1)) if self.unroll > 1 else vectors
-
-    def _name(self, group: AxisGroup) -> str:
-        return self.stages[0].axes[group.last].value.name_hint or "i"
 
     def _innermost(
         self,
