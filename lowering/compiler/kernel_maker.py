@@ -34,8 +34,7 @@ from tir_dialect.target import Target
 
 if TYPE_CHECKING:
     from lowering.tir_to_llvm.emitter import LoweringOptions
-    from lowering.tune.choice import Choice
-    from lowering.tune.database import Record
+    from lowering.tune.database import Choice, Record
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernel_maker import KernelOptions
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.llvm.binding import CodegenError
-from lowering.tune.choice import Choice
-from lowering.tune.database import Call, Record, nearby
+from lowering.tune.database import Call, Choice, Record, nearby
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Block, Loop, Schedule, ScheduleError
 from tir_dialect.target import Target

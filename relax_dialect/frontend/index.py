@@ -69,7 +69,6 @@ ONNX: Mapping[str, str] = {
         Ceil Clip Cos Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Log
         Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Round Sigmoid Sign Sin Sinh Sqrt Sub Sum Tan Tanh Where Xor
     """,
-    "experimental": "Affine Crop ImageScaler ParametricSoftplus Scale ScaledTanh",
     "gather": """
         Compress Gather GatherElements GatherND ReverseSequence Scatter ScatterElements ScatterND Slice
         TensorScatter
@@ -111,7 +110,8 @@ ONNX: Mapping[str, str] = {
     """,
     "signal": "DFT MelWeightMatrix STFT TfIdfVectorizer",
     "training": """
-        ai.onnx.preview.training.Adagrad ai.onnx.preview.training.Adam ai.onnx.preview.training.Momentum
+        Affine Crop ImageScaler ParametricSoftplus Scale ScaledTanh ai.onnx.preview.training.Adagrad
+        ai.onnx.preview.training.Adam ai.onnx.preview.training.Momentum
     """,
     "vision": "Col2Im DeformConv MaxRoiPool NonMaxSuppression RoiAlign",
 }

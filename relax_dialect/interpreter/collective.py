@@ -13,9 +13,8 @@ import numpy as np
 from xdsl.ir import Operation
 
 from relax_dialect.interpreter.conform import evaluate
-from relax_dialect.interpreter.frame import Frame, runs, where
+from relax_dialect.interpreter.frame import Frame, Worker, runs, where
 from relax_dialect.interpreter.operators import make_checks
-from relax_dialect.interpreter.program import Worker
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.collective import (
     AllGatherOp,

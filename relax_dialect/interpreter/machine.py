@@ -15,8 +15,7 @@ import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp
 
 from relax_dialect.interpreter.conform import Contract, Expectation, argument_names
-from relax_dialect.interpreter.frame import Callee, Frame, TailCall
-from relax_dialect.interpreter.program import Program
+from relax_dialect.interpreter.frame import Callee, Frame, Program, TailCall
 from relax_dialect.interpreter.runtime_values import Array, Value, from_python, to_array
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.scope import find_function

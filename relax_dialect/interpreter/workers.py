@@ -15,8 +15,8 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from relax_dialect.interpreter.frame import FRAMES_OF_A_CALL, MAX_DEPTH
 from relax_dialect.interpreter.machine import Interpreter
-from relax_dialect.interpreter.program import FRAMES_OF_A_CALL, MAX_DEPTH
 from relax_dialect.interpreter.runtime_values import Value
 from relax_dialect.struct_info.sharding import group_of
 

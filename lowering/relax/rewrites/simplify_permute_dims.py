@@ -16,7 +16,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.relax.rewrites.simplify_reshapes import (
-    ElementwiseOp,
+    Elementwise,
     dims_of,
     dtype_of,
     is_elementwise,
@@ -324,7 +324,7 @@ class SinkPermutation(RewritePattern):
     """An elementwise operator comes before a permutation: `f(permute_dims(x, p))  ->  permute_dims(f(x), p)`."""
 
     @op_rewrite_pattern
-    def match_and_rewrite(self, op: ElementwiseOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: Elementwise, rewriter: PatternRewriter) -> None:
         found = next((operand.owner for operand in op.operands if _can_follow(operand, op)), None)
         axes = permutation(found) if isinstance(found, PermuteDimsOp) else None
         if axes is None or not all(can_precede(operand, axes) for operand in op.operands):
@@ -341,7 +341,7 @@ def _has_several_users(op: Operation) -> bool:
     return isinstance(op, PermuteDimsOp) and op.result.has_more_than_one_use()
 
 
-def _can_follow(operand: SSAValue, op: ElementwiseOp) -> bool:
+def _can_follow(operand: SSAValue, op: Elementwise) -> bool:
     """Whether an operand is permuted for this op alone, or the result's users undo that, and fills the result."""
     maker = operand.owner
     return (
@@ -352,7 +352,7 @@ def _can_follow(operand: SSAValue, op: ElementwiseOp) -> bool:
     )
 
 
-def _is_undone(op: ElementwiseOp, axes: Sequence[int] | None) -> bool:
+def _is_undone(op: Elementwise, axes: Sequence[int] | None) -> bool:
     """Whether a permutation of the result of an op would meet the opposite one in each of its users."""
     users = [use.operation for use in op.results[0].uses]
     orders = [permutation(user) if isinstance(user, PermuteDimsOp) else None for user in users]

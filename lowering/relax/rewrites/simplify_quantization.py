@@ -20,7 +20,7 @@ from lowering.registry import Pass, pass_target
 from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.relax.rewrites.fold_constants import constant_of
 from lowering.relax.rewrites.simplify_reshapes import (
-    ElementwiseOp,
+    Elementwise,
     dims_of,
     dtype_of,
     is_elementwise,
@@ -458,7 +458,7 @@ class ConcatenateBytes(RewritePattern):
     def match_and_rewrite(self, op: AstypeOp, rewriter: PatternRewriter) -> None:
         if op.dtype not in BYTE_DTYPES or not is_never_written(op.result):
             return
-        chain: list[ElementwiseOp | PermuteDimsOp] = [op]
+        chain: list[Elementwise | PermuteDimsOp] = [op]
         while (
             (value := _only_argument(chain[-1])) is not None
             and used_only_by(value, chain[-1])
@@ -473,7 +473,7 @@ class ConcatenateBytes(RewritePattern):
             chain.append(maker)
 
     def _exchange(
-        self, concat: ConcatOp, chain: Sequence[ElementwiseOp | PermuteDimsOp], rewriter: PatternRewriter
+        self, concat: ConcatOp, chain: Sequence[Elementwise | PermuteDimsOp], rewriter: PatternRewriter
     ) -> None:
         orders = [permutation(each) for each in chain if isinstance(each, PermuteDimsOp)]
         axis, dims = concat.axis.value.data, dims_of(concat.result)
@@ -510,17 +510,17 @@ class DropIdentity(RewritePattern):
             rewriter.replace(op, moves, [result])
 
 
-def _only_argument(op: ElementwiseOp | PermuteDimsOp) -> SSAValue | None:
+def _only_argument(op: Elementwise | PermuteDimsOp) -> SSAValue | None:
     """The operand that is no number, if there is one."""
     others = [operand for operand in op.operands if not is_number(operand)]
     return others[0] if len(others) == 1 else None
 
 
-def _chain_from_bytes(value: SSAValue) -> tuple[SSAValue, list[ElementwiseOp | PermuteDimsOp]] | None:
+def _chain_from_bytes(value: SSAValue) -> tuple[SSAValue, list[Elementwise | PermuteDimsOp]] | None:
     """The bytes that a value is computed from one by one, and the ops that do it, or permute dimensions, in their
     order.
     """
-    chain: list[ElementwiseOp | PermuteDimsOp] = []
+    chain: list[Elementwise | PermuteDimsOp] = []
     while not chain or dtype_of(value) not in BYTE_DTYPES:
         maker = value.owner
         if not (is_elementwise(maker) or isinstance(maker, PermuteDimsOp)) or not is_never_written(value):
@@ -533,7 +533,7 @@ def _chain_from_bytes(value: SSAValue) -> tuple[SSAValue, list[ElementwiseOp | P
     return (value, chain[::-1]) if is_never_written(value) else None
 
 
-def _applied(chain: Sequence[ElementwiseOp | PermuteDimsOp], value: SSAValue) -> list[Operation]:
+def _applied(chain: Sequence[Elementwise | PermuteDimsOp], value: SSAValue) -> list[Operation]:
     """The same ops on another value."""
     new: list[Operation] = []
     for op in chain:

@@ -1,7 +1,10 @@
-"""Optimizers: one step of training, from gradients that the model is given (`ai.onnx.preview.training`).
+"""Operators outside of the standard's main domain: optimizers, and those that it once had on trial.
 
-Operands are the learning rate, the number of steps so far, and lists of tensors of equal length: parameters, gradients,
-and what the optimizer keeps from step to step. Results are the new parameters, then what is kept.
+An optimizer (`ai.onnx.preview.training`) is one step of training, from gradients that the model is given. Operands are
+the learning rate, the number of steps so far, and lists of tensors of equal length: parameters, gradients, and what the
+optimizer keeps from step to step. Results are the new parameters, then what is kept.
+
+Operators on trial ONNX Runtime still has: older converters, of CoreML for one, write them.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+import numpy as np
 from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
@@ -17,6 +21,38 @@ from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.model import TRAINING
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
+
+
+@converts("Affine", "ParametricSoftplus", "Scale", "ScaledTanh")
+def with_factors(node: Node) -> Result:
+    """Functions of elements with factors that are attributes."""
+    x, (alpha, beta, scale) = node[0], (node.like(node.number(name, 1.0)) for name in ("alpha", "beta", "scale"))
+    if node.op_type == "Affine":
+        return op.add(op.multiply(x, alpha), node.like(node.number("beta")))
+    if node.op_type == "Scale":
+        return op.multiply(x, scale)
+    function = op.tanh if node.op_type == "ScaledTanh" else op.nn.softplus
+    return op.multiply(alpha, function(op.multiply(x, beta)))
+
+
+@converts("ImageScaler")
+def image_scaler(node: Node) -> Result:
+    """Images times a factor, with a bias for each channel."""
+    bias = np.asarray(node.attribute("bias", ()), np.float32).reshape(-1, 1, 1)
+    return op.add(op.multiply(node[0], node.like(node.number("scale", 1.0))), node.const(bias, node.dtype()))
+
+
+@converts("Crop")
+def crop(node: Node) -> Result:
+    """Images without a border on the left, top, right and bottom; or of a size, from its left and top."""
+    border, size = node.integers("border") or (), node.integers("scale")
+    if node.rank() != 4 or len(border) != 4 or (size is not None and len(size) != 2):
+        raise Refusal("expected images, four widths of the border, and a height and a width if there is a scale")
+    left, top, right, bottom = border
+    height, width = node.shape()[2:]
+    ends = [height - bottom, width - right] if size is None else [top + size[0], left + size[1]]
+    return op.strided_slice(node[0], [2, 3], [top, left], ends)
+
 
 FIRST_TENSOR = 2
 """The operands before the lists are the learning rate and the step."""

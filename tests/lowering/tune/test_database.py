@@ -13,8 +13,7 @@ from lowering.compiler.kernel_maker import DEFAULT_OPTIONS
 from lowering.compiler.kernels import plan_kernels
 from lowering.parsing import parse_module
 from lowering.tune import database as databases
-from lowering.tune.choice import Choice
-from lowering.tune.database import Call, Record, TuningDatabase, kernel_key
+from lowering.tune.database import Call, Choice, Record, TuningDatabase, kernel_key
 from lowering.tune.location import default_path
 from lowering.tune.tuner import kernels_of
 from tests.lowering.tune.support import MAP, SQUARE, groups
@@ -53,7 +52,7 @@ def test_what_another_process_adds_is_seen(tmp_path: Path):
 WRITER = """
 import sys
 from pathlib import Path
-from lowering.tune.choice import Choice
+from lowering.tune.database import Choice
 from lowering.tune.database import Record, TuningDatabase
 for n in range(10):
     name = f"{sys.argv[2]}-{n}"
