@@ -70,7 +70,7 @@ INDEX: dict[str, Entry] = {
         "lowering.relax_to_tir.recurrent:ExpandRecurrentLayersPass",
         requires=("relax.nn.rnn", "relax.nn.gru", "relax.nn.lstm", "relax.nn.recurrence"),
     ),
-    "expand-tuple-arguments": Entry("lowering.relax.functions.expand_tuple_arguments:ExpandTupleArgumentsPass"),
+    "expand-tuple-arguments": Entry("lowering.relax.functions.parameters:ExpandTupleArgumentsPass"),
     "expose-prim-funcs": Entry("lowering.relax.functions.expose_prim_funcs:ExposePrimFuncsPass"),
     "flatten-buffers": Entry("lowering.tir.flatten_buffers:FlattenBuffersPass"),
     "fold-batch-norm": Entry(
@@ -172,8 +172,8 @@ INDEX: dict[str, Entry] = {
     "relax-to-vm": Entry("lowering.pipelines:RelaxToVMPass"),
     "relax-to-vm-plain": Entry("lowering.pipelines:RelaxToVMPlainPass"),
     "remove-kills": Entry("lowering.relax.memory.kills:RemoveKillsPass", requires=("relax.kill",)),
-    "remove-unused-outputs": Entry("lowering.relax.functions.remove_unused:RemoveUnusedOutputsPass"),
-    "remove-unused-parameters": Entry("lowering.relax.functions.remove_unused:RemoveUnusedParametersPass"),
+    "remove-unused-outputs": Entry("lowering.relax.functions.parameters:RemoveUnusedOutputsPass"),
+    "remove-unused-parameters": Entry("lowering.relax.functions.parameters:RemoveUnusedParametersPass"),
     "reorder-take-after-matmul": Entry("lowering.relax.rewrites.rewrite_matmul:ReorderTakeAfterMatmulPass"),
     "rewrite-attention": Entry(
         "lowering.relax.rewrites.rewrite_attention:RewriteAttentionPass",

@@ -1,9 +1,4 @@
-"""Loads objects of native code as functions that Python calls, if they can run on this machine.
-
-The names of functions are the user's, so each of ours begins as none of theirs does: entries with `__tvm_ffi_`, what
-only native code calls with `vm.`, entries of closures with `closure`, what each module has with `module.`, and the
-run-time support with `vmrt_`.
-"""
+"""Loads objects of native code as functions that Python calls, if they can run on this machine."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ ONNX: Mapping[str, str] = {
         Celu Elu Gelu HardSigmoid HardSwish Hardmax LeakyRelu LogSoftmax Mish PRelu Relu Selu Shrink Softmax
         Softplus Softsign Swish ThresholdedRelu
     """,
-    "attention": "Attention",
     "contrib.attention": """
         com.microsoft.Attention com.microsoft.MRotaryEmbedding com.microsoft.MultiHeadAttention
         com.microsoft.RotaryEmbedding
@@ -33,17 +32,14 @@ ONNX: Mapping[str, str] = {
         com.microsoft.TransposeMatMul com.microsoft.Trilu com.microsoft.Unique
     """,
     "contrib.layers": """
-        com.microsoft.BiasDropout com.microsoft.BiasSoftmax com.microsoft.ConvTransposeWithDynamicPads
-        com.microsoft.CropAndResize com.microsoft.EngramGate com.microsoft.GatedDeltaNet
-        com.microsoft.GemmaRotaryEmbedding com.microsoft.GroupNorm com.microsoft.HyperConnectionPostMix
-        com.microsoft.HyperConnectionPreMix com.microsoft.IsAllFinite com.microsoft.SampleOp
-        com.microsoft.SkipGroupNorm com.microsoft.TorchEmbedding com.microsoft.UnfoldTensor
-    """,
-    "contrib.normalization": """
-        SimplifiedLayerNormalization com.microsoft.BranchwiseRMSNorm com.microsoft.EmbedLayerNormalization
-        com.microsoft.GatedRMSNorm com.microsoft.QEmbedLayerNormalization com.microsoft.RelativePositionBias
-        com.microsoft.SimplifiedLayerNormalization com.microsoft.SkipLayerNormalization
-        com.microsoft.SkipSimplifiedLayerNormalization
+        SimplifiedLayerNormalization com.microsoft.BiasDropout com.microsoft.BiasSoftmax
+        com.microsoft.BranchwiseRMSNorm com.microsoft.ConvTransposeWithDynamicPads com.microsoft.CropAndResize
+        com.microsoft.EmbedLayerNormalization com.microsoft.EngramGate com.microsoft.GatedDeltaNet
+        com.microsoft.GatedRMSNorm com.microsoft.GemmaRotaryEmbedding com.microsoft.GroupNorm
+        com.microsoft.HyperConnectionPostMix com.microsoft.HyperConnectionPreMix com.microsoft.IsAllFinite
+        com.microsoft.QEmbedLayerNormalization com.microsoft.RelativePositionBias com.microsoft.SampleOp
+        com.microsoft.SimplifiedLayerNormalization com.microsoft.SkipGroupNorm com.microsoft.SkipLayerNormalization
+        com.microsoft.SkipSimplifiedLayerNormalization com.microsoft.TorchEmbedding com.microsoft.UnfoldTensor
     """,
     "contrib.quantized": """
         com.microsoft.DynamicQuantizeLSTM com.microsoft.DynamicQuantizeMatMul com.microsoft.GatherBlockQuantized
@@ -74,7 +70,7 @@ ONNX: Mapping[str, str] = {
         TensorScatter
     """,
     "image": "AffineGrid GridSample Resize Upsample",
-    "linear_algebra": "Det Einsum Gemm MatMul",
+    "linear_algebra": "Attention Det Einsum Gemm MatMul",
     "manipulation": """
         Concat Expand Flatten Pad Reshape Shape Size Split Squeeze Tile Transpose Unsqueeze
     """,
@@ -83,8 +79,9 @@ ONNX: Mapping[str, str] = {
         ai.onnx.ml.Imputer ai.onnx.ml.LabelEncoder ai.onnx.ml.Normalizer ai.onnx.ml.OneHotEncoder ai.onnx.ml.Scaler
         ai.onnx.ml.ZipMap
     """,
-    "ml.linear": "ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor",
-    "ml.svm": "ai.onnx.ml.SVMClassifier ai.onnx.ml.SVMRegressor",
+    "ml.linear": """
+        ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor ai.onnx.ml.SVMClassifier ai.onnx.ml.SVMRegressor
+    """,
     "ml.trees": """
         ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.TreeEnsembleRegressor
     """,
@@ -117,10 +114,6 @@ ONNX: Mapping[str, str] = {
 }
 
 TORCH: Mapping[str, str] = {
-    "attention": """
-        aten._scaled_dot_product_flash_attention_for_cpu.default aten.scaled_dot_product_attention.default
-        torch.ops.higher_order.flex_attention
-    """,
     "bessel": """
         aten.erfinv.default aten.special_airy_ai.default aten.special_bessel_j0.default
         aten.special_bessel_j1.default aten.special_bessel_y0.default aten.special_bessel_y1.default
@@ -227,10 +220,12 @@ TORCH: Mapping[str, str] = {
     """,
     "linear_algebra": """
         aten._cdist_forward.default aten._grouped_mm.default aten._int_mm.default aten._pdist_forward.default
-        aten.addbmm.default aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default
-        aten.bmm.default aten.diagonal.default aten.diagonal_copy.default aten.dot.default aten.einsum.default
-        aten.ger.default aten.linalg_matmul.default aten.linear.default aten.matmul.default aten.mm.default
-        aten.mv.default aten.outer.default aten.vdot.default transformers.grouped_mm_fallback.default
+        aten._scaled_dot_product_flash_attention_for_cpu.default aten.addbmm.default aten.addmm.default
+        aten.addmv.default aten.baddbmm.default aten.bilinear.default aten.bmm.default aten.diagonal.default
+        aten.diagonal_copy.default aten.dot.default aten.einsum.default aten.ger.default aten.linalg_matmul.default
+        aten.linear.default aten.matmul.default aten.mm.default aten.mv.default aten.outer.default
+        aten.scaled_dot_product_attention.default aten.vdot.default torch.ops.higher_order.flex_attention
+        transformers.grouped_mm_fallback.default
     """,
     "manipulation": """
         aten._reshape_copy.default aten._unsafe_view.default aten.as_strided.default aten.as_strided_copy.default
@@ -282,15 +277,12 @@ TORCH: Mapping[str, str] = {
     "search": """
         aten._histogramdd_bin_edges.default aten._histogramdd_from_bin_cts.default
         aten._histogramdd_from_bin_tensors.default aten._unique2.default aten.argmax.default aten.argmin.default
-        aten.bincount.default aten.bucketize.Scalar aten.bucketize.Tensor aten.histc.default aten.histogram.bin_ct
-        aten.histogram.bins_tensor aten.isin.Tensor_Tensor aten.masked_select.default aten.nonzero.default
-        aten.nonzero_static.default aten.searchsorted.Scalar aten.searchsorted.Tensor
-        aten.unique_consecutive.default aten.unique_dim.default
-    """,
-    "sorting": """
-        aten.argsort.default aten.argsort.stable aten.kthvalue.default aten.median.default aten.median.dim
-        aten.mode.default aten.msort.default aten.nanmedian.default aten.nanmedian.dim aten.sort.default
-        aten.sort.stable aten.topk.default
+        aten.argsort.default aten.argsort.stable aten.bincount.default aten.bucketize.Scalar aten.bucketize.Tensor
+        aten.histc.default aten.histogram.bin_ct aten.histogram.bins_tensor aten.isin.Tensor_Tensor
+        aten.kthvalue.default aten.masked_select.default aten.median.default aten.median.dim aten.mode.default
+        aten.msort.default aten.nanmedian.default aten.nanmedian.dim aten.nonzero.default
+        aten.nonzero_static.default aten.searchsorted.Scalar aten.searchsorted.Tensor aten.sort.default
+        aten.sort.stable aten.topk.default aten.unique_consecutive.default aten.unique_dim.default
     """,
     "special": """
         aten.digamma.default aten.frexp.Tensor aten.gcd.default aten.i0.default aten.igamma.default

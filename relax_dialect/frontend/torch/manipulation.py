@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from dataclasses import replace
+from functools import reduce, wraps
 
 from xdsl.dialects.builtin import i64
 
@@ -12,14 +13,32 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.program import Refusal
-from relax_dialect.frontend.torch.registry import Result, converts
-from relax_dialect.frontend.torch.sorting import scalar_as_vector
+from relax_dialect.frontend.torch.registry import Converter, Result, converts
 from relax_dialect.struct_info.types import ShapeType
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, maximum, mod, product, to_dim
 
 END = 1 << 62
 """What is at or behind this place stands for the end of a dimension."""
+
+
+def scalar_as_vector(converter: Converter) -> Converter:
+    """A converter along an axis, for which scalars are vectors of one element: the tensor, a source, an index."""
+
+    @wraps(converter)
+    def convert(node: Node) -> Result:
+        if node.rank():
+            return converter(node)
+        scalars = [
+            name for name in ("self", "source", "src", "index") if name in node.arguments and not node.rank(name)
+        ]
+        vectors = {name: op.reshape(node.tensor(name), [1]) for name in scalars}
+        made = converter(replace(node, arguments={**node.arguments, **vectors}))
+        if made is None or isinstance(made, Expr):
+            return made if made is None else op.reshape(made, [])
+        return [None if each is None else op.reshape(each, []) for each in made]
+
+    return convert
 
 
 @converts("aten.slice.Tensor", "aten.slice_copy.Tensor")

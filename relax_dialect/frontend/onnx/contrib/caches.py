@@ -18,7 +18,7 @@ from relax_dialect.frontend.onnx.contrib.attention import (
     scores_bias,
     split_heads,
 )
-from relax_dialect.frontend.onnx.contrib.normalization import rms_norm
+from relax_dialect.frontend.onnx.contrib.layers import rms_norm
 from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.model import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node, fixed
