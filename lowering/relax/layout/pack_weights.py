@@ -29,7 +29,6 @@ from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import called_functions, symbol_name
 from relax_dialect.struct_info.symbols import fresh_name
 from tir_dialect.dims import constant
-from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.lazy_arrays import Elements, array_of, computed
 from tir_dialect.ops.blocks import BlockOp
@@ -225,9 +224,9 @@ def _layout(contraction: Contraction, load: LoadOp, target: Target) -> PanelLayo
     groups = find_dot_group_contraction(contraction, target)
     if groups is not None:
         order = is_transposed(groups, load)
-        m = product_of(contraction.stage.extents[axis] for axis in contraction.row).constant_value
-        in_pairs = groups.in_int16 and groups.dtypes[1] == i8 and (m is None or m > BYTE_PAIRS_SMALL_M)
-        small = PARTS[i8] if in_pairs else 0
+        known = (contraction.stage.extents[axis].constant_value for axis in contraction.row)
+        has_rows = prod(extent or 1 for extent in known) > BYTE_PAIRS_SMALL_M
+        small = PARTS[i8] if groups.in_int16 and groups.dtypes[1] == i8 and has_rows else 0
         return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, groups.parts, small)
     indices, shape = contraction.stage.accesses[load], load.buffer_type.shape
     if len(contraction.column) != 1 or len(contraction.reduced) != 1 or contraction.outer or len(indices) < 2:

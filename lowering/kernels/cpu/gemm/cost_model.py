@@ -282,7 +282,9 @@ DOT_GROUP_MIN_MR = 1
 DOT_GROUP_NEAR_L2_PART = 4
 """Packed columns that one block of rows needs take this part of the second-level cache."""
 BYTE_PAIRS_SMALL_M = 8
-"""Rows with which it takes longer to test a panel for steps that cannot saturate than to multiply it in 16 bits."""
+"""Rows with which it takes longer to test a panel for steps that cannot saturate than to multiply it in 16 bits; there
+have to be more, as a convolution has for each image, where weights are packed for that.
+"""
 DOT_GROUP_SMALL_M = 2
 """Rows of `bf16` that are multiplied one by one before it is profitable to pack columns, and rows of bytes that take
 less time in vector registers than in tile registers."""

@@ -24,13 +24,13 @@ from xdsl_relax import run_passes
 
 AVX2 = "x86-64-v3 cores=2"
 ROWS = {"ui8": np.uint8, "i8": np.int8}
-SIZES = [(1, 66), (8, 66), (9, 66), (13, 4), (70, 131), (33, 64)]
-"""M and K, of which M is dynamic."""
+SIZES = [(0, 66), (1, 66), (2, 4), (5, 131), (3, 64)]
+"""How many times 12 rows, which is dynamic, and K."""
 
 
-def product(dtype: str, w: np.ndarray) -> ModuleOp:
+def product(dtype: str, w: np.ndarray, rows: int = 12) -> ModuleOp:
     builder = BlockBuilder()
-    with builder.function("main", {"x": tensor(("m", w.shape[0]), dtype)}) as (x,):
+    with builder.function("main", {"x": tensor(("m", rows, w.shape[0]), dtype)}) as (x,):
         builder.emit_func_output(op.matmul(x, builder.const(w), out_dtype="i32"))
     return builder.get()
 
@@ -52,14 +52,14 @@ def test_results_are_exact(dtype: str) -> None:
         w[k // 2] = -128
         w[0, :3], w[1, :3] = 64, 64
         main = VirtualMachine(build(product(dtype, w), target=Target.parse(AVX2)))["main"]
-        x = extremes(dtype, m, k)
+        x = extremes(dtype, m, 12, k)
         np.testing.assert_array_equal(np.from_dlpack(main(x)), x.astype(np.int32) @ w.astype(np.int32))
 
 
-@pytest.mark.parametrize(("largest", "parts"), [(64, 4), (127, 2)])
-def test_the_layout_is_chosen_by_the_weights(largest: int, parts: int) -> None:
+@pytest.mark.parametrize(("largest", "rows", "parts"), [(64, 12, 4), (127, 12, 2), (64, 8, 2)])
+def test_the_layout_is_chosen_by_the_weights(largest: int, rows: int, parts: int) -> None:
     pipeline = 'legalize-ops,pack-weights{target="x86-64-v3"}'
-    text = str(run_passes(product("ui8", weights(64, 32, largest)), pipeline))
+    text = str(run_passes(product("ui8", weights(64, 32, largest), rows), pipeline))
     assert f"{parts}], i8>" in text
     assert f"{6 - parts}], i8>" not in text
 

@@ -14,7 +14,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, i16, i32
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.gemm.cost_model import BYTE_PAIRS_SMALL_M
 from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import PanelVector, Steps, in_halves, splat
 from lowering.kernels.cpu.gemm.problem import Gemm
 from tir_dialect.ops.vectors import CompareOp, FirstLaneOp
@@ -36,28 +35,17 @@ class StepOrder:
         """How many steps cannot saturate, and the first of the others in the order."""
 
     def of(self, task: SSAValue, columns: PanelVector) -> Steps:
-        """The steps of a panel, found once for all rows; with small M, all of them are exact."""
+        """The steps of a panel, found once for all rows."""
         code, depth, first, second = self.code, self.code.dim(self.depth), self.code.index(0), self.code.index(1)
         code.store(self._number(first), self.ends, [task, first])
         code.store(self._number(depth), self.ends, [task, second])
-        m = self.gemm.m.constant_value
-
-        def find() -> None:
-            with code.loop(depth, "r", vectorize=False) as r:
-                front, back = (self._index(self.ends, [task, each]) for each in (first, second))
-                fits = self._fits(columns, r)
-                back = code.select(fits, back, code.sub(back, 1))
-                code.store(self._number(r), self.order, [task, code.select(fits, front, back)])
-                code.store(self._number(code.select(fits, code.add(front, 1), front)), self.ends, [task, first])
-                code.store(self._number(back), self.ends, [task, second])
-
-        if m is not None:
-            find()
-        else:
-            with code.when(code.compare("sgt", code.dim(self.gemm.m, "m"), BYTE_PAIRS_SMALL_M)) as branch:
-                find()
-            with code.otherwise(branch), code.loop(depth, "r", vectorize=False) as r:
-                code.store(self._number(r), self.order, [task, r])
+        with code.loop(depth, "r", vectorize=False) as r:
+            front, back = (self._index(self.ends, [task, each]) for each in (first, second))
+            fits = self._fits(columns, r)
+            back = code.select(fits, back, code.sub(back, 1))
+            code.store(self._number(r), self.order, [task, code.select(fits, front, back)])
+            code.store(self._number(code.select(fits, code.add(front, 1), front)), self.ends, [task, first])
+            code.store(self._number(back), self.ends, [task, second])
         return Steps(self._index(self.ends, [task, first]), lambda number: self._index(self.order, [task, number]))
 
     def _fits(self, columns: PanelVector, r: SSAValue) -> SSAValue:
