@@ -177,7 +177,7 @@ def compile_program(
 
         def after(name: str) -> None:
             # A third to all of the functions become kernels.
-            if name == "legalize-ops" and sum(isinstance(op, PrimFuncOp) for op in lowered.ops) > 2 * MANY_KERNELS:
+            if name == "legalize-ops" and _prim_funcs(lowered) > 2 * MANY_KERNELS:
                 elsewhere()
             if validation is not None:
                 validation.after(lowered, name)
@@ -247,6 +247,11 @@ def _of_llvm_functions(
 
 def _native_object(target: Target, data: bytes) -> NativeObject:
     return NativeObject(target.code_key(), "elf", data, tuple(object_symbols(data).defined))
+
+
+def _prim_funcs(module: ModuleOp) -> int:
+    """How many PrimFuncs a module has."""
+    return sum(isinstance(op, PrimFuncOp) for op in module.ops)
 
 
 def _different_operators(module: ModuleOp) -> int:

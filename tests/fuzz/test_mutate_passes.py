@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from tests.fuzz.mutate_passes import ROOT, is_caught, mutants, own_tests, related_tests
 
 SOURCE = """
@@ -31,6 +33,7 @@ def test_one_fault_is_planted_at_a_time():
         assert sum(a != b for a, b in pairs) == 1
 
 
+@pytest.mark.slow
 def test_the_tests_decide(tmp_path: Path):
     file = tmp_path / "subject_of_mutation.py"
     file.write_text("def is_small(n: int) -> bool:\n    return n < 10\n")

@@ -123,6 +123,7 @@ def python(text: str, mode: str, timeout: float = 300) -> subprocess.CompletedPr
     return subprocess.run(command, env=environment, timeout=timeout, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["native", pytest.param("bytecode", marks=pytest.mark.slow)])
 def test_a_program_goes_on_after_a_fork_and_without_memory(mode: str):
     """A call that needs tensors of 160 MB fails in the middle; what it had allocated is free again."""
@@ -156,6 +157,7 @@ for room in (20, 200):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_builds_that_are_killed_leave_a_cache_that_works(tmp_path: Path):
     """The kill comes at any time of builds that fill the cache."""
     directory = tmp_path / "cache"

@@ -359,6 +359,7 @@ def test_dialects_are_listed(capsys: pytest.CaptureFixture[str]):
     assert "  scf\n" in others
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

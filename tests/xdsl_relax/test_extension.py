@@ -101,6 +101,7 @@ def test_all_that_it_registers_is_known(package: Path):
     assert _run(package, sys.executable, "-c", EVERYTHING) == "done\n"
 
 
+@pytest.mark.slow
 def test_a_pass_alone_is_found(package: Path):
     """By tools that have met nothing else of the extension."""
     tool = str(Path(sys.executable).with_name("relax-opt"))

@@ -74,6 +74,7 @@ class Module:
 """
 
 
+@pytest.mark.slow
 def test_classes_of_cells_are_read(tmp_path: Path):
     (shown,) = shown_by(["import xdsl_relax\n" + SCRIPT + "\nModule\n"], tmp_path)
     assert "relax.exp %x" in shown["text/plain"]

@@ -155,6 +155,7 @@ def test_a_stream_that_is_left_ends(client: TestClient, model: LanguageModel):
     assert not model._scheduler._active
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path: Path):
     decoders.write_decoder(tmp_path / "small.gguf")
     with socket.socket() as probe:

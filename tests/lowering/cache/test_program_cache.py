@@ -101,6 +101,7 @@ def test_other_options_are_other_programs(tmp_path: Path, compiled: list[ModuleO
     assert len(compiled) == len(ways) + 2
 
 
+@pytest.mark.slow
 def test_without_a_cache(tmp_path: Path, compiled: list[ModuleOp], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("RELAX_CACHE_DIR", str(tmp_path))
     for cache in (False, NO_CACHE, False):

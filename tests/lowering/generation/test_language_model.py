@@ -364,7 +364,7 @@ def test_command_line(path: Path, model: LanguageModel, capsys: pytest.CaptureFi
     assert main([str(path), "--ask", "x", "--top-p", "3"]) == 1
     assert "expected a top_p above 0" in capsys.readouterr().err
     assert main(["x.mlir", "--prompt", "x"]) == 1
-    assert "--prompt, --ask and --chat are for language models" in capsys.readouterr().err
+    assert "options of language models (.gguf) are given for x.mlir: --prompt" in capsys.readouterr().err
     assert main(["nowhere.gguf", "--prompt", "a"]) == 1
     assert capsys.readouterr().err == "relax-run: error: nowhere.gguf: no such file or directory\n"
 

@@ -85,6 +85,7 @@ def test_caches_of_a_product_are_tiles():
     support.check_same(support.matmul(), compact)
 
 
+@pytest.mark.slow
 @examples(15)
 @given(st.sampled_from(sorted(PROGRAMS)), st.integers(2, 7), st.data())
 def test_random_schedules_compute_the_same(program: str, steps: int, data: st.DataObject):

@@ -83,6 +83,7 @@ def symbols(module) -> set[str]:
     return set(kernels.compile_prim_funcs(kernels_of(module)).symbols.values())
 
 
+@pytest.mark.slow
 def test_a_kernel_without_functions(user_database: Path, everything_is_faster: None):
     module = parse_module(KERNEL)
     before = symbols(module)
@@ -179,6 +180,7 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     assert again.seconds == 0.25
 
 
+@pytest.mark.slow
 def test_an_interruption_forgets_nothing(tmp_path: Path, everything_is_faster: None, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "t.json"
     tune(parse_module(MAP), arrays(4), trials=1, database=TuningDatabase(path), progress=None)
@@ -337,6 +339,7 @@ def test_what_gives_other_values_is_not_kept(
     assert not report.records
 
 
+@pytest.mark.slow
 def test_without_a_cache_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, everything_is_faster: None):
     monkeypatch.setenv("RELAX_CACHE_DIR", str(tmp_path / "cache"))
     tune(parse_module(MAP), arrays(3), trials=1, database=TuningDatabase(None), cache=False, progress=None)
@@ -345,6 +348,7 @@ def test_without_a_cache_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
     assert any((tmp_path / "cache").rglob("*"))
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_a_line_and_ends_by_the_signal(user_database: Path, tmp_path: Path):
     """Which shells show as 130, and by which they know that a loop around the command is to end."""
     (tmp_path / "p.mlir").write_text(MAP)

@@ -195,6 +195,7 @@ assert not {"lowering", "vm_dialect", "xdsl", "llvmlite"} & sys.modules.keys()
 """
 
 
+@pytest.mark.slow
 @needs_linker
 def test_what_is_python_elsewhere_is_native_in_a_library(tmp_path: Path):
     """Nothing but tvm-ffi and NumPy is loaded there."""

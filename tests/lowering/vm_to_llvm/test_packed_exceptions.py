@@ -167,6 +167,7 @@ def test_the_tool_says_so(tmp_path: Path):
     assert UNTOLD in done.stderr
 
 
+@pytest.mark.slow
 def test_what_tvm_ffi_lacks():
     """Without `register_error_types` the process ends. If it does not, what `vm_dialect.errors` adds may go."""
     script = """

@@ -55,6 +55,7 @@ def test_a_loop_that_produces_part_of_a_row(make, factor):
     assert home(sch, "B") == ("j" if factor is None else "j0")
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.sampled_from([1, 2, 4]), st.sampled_from([2, 3, 8]), st.integers(0, 3), st.booleans())
 def test_tiles_of_a_product(rows, columns, position, swapped):

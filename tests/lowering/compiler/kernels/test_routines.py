@@ -72,6 +72,7 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
+@pytest.mark.slow
 def test_kernels_share_their_micro_kernels(tmp_path: Path):
     cache = CodeCache(tmp_path)
     one, two = (compile_prim_funcs(parse_module(products(width)), cache=cache) for width in (96, 160))

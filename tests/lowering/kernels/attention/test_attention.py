@@ -267,6 +267,7 @@ def test_rows_that_see_nothing(queries: int) -> None:
         check_guarded(case, sizes, arrays)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     name=st.sampled_from(sorted(CASES)),

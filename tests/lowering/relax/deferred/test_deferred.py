@@ -56,6 +56,7 @@ def test_errors_name_function_and_op(mode: str):
         run(arange(2), arange(3))
 
 
+@pytest.mark.slow
 def test_ranks_that_follow_from_dimensions():
     program = f"""
       relax.func @main[%n, %m](%x: !relax.tensor<[n, m], f32>, %y: {ANY}) -> !relax.tensor<*, f32> {{

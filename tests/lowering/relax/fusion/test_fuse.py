@@ -159,6 +159,7 @@ def test_checks_of_sizes_are_not_between():
     np.testing.assert_array_equal(np.asarray(result), np.arange(6).reshape(2, 3).repeat(2, 0).repeat(2, 1))
 
 
+@pytest.mark.slow
 @given(programs(ALL.without("unknown_rank")))
 @examples(8)
 def test_random_programs_stay(program: Program):

@@ -257,6 +257,7 @@ def test_a_loop_uses_what_was_made_before_it(rounds: int):
     np.testing.assert_allclose(check(LOOP, [x, rounds]), -(value + np.exp(x)), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_arenas_are_shared():
     """A chain needs two positions; tensors of a dtype share memory with those of another."""
     module = parse_module(

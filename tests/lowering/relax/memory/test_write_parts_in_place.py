@@ -20,6 +20,7 @@ def prepared(module: ModuleOp) -> ModuleOp:
     return module
 
 
+@pytest.mark.slow
 @given(programs(ALL.without("unknown_rank", "unknown_dtype")))
 @examples(4)
 def test_random_programs(program: Program):

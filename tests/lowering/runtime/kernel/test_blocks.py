@@ -128,6 +128,7 @@ def test_threads_never_share_a_block(negate) -> None:
         list(pool.map(work, [10, 20, 30, 40]))
 
 
+@pytest.mark.slow
 def test_a_result_may_outlive_everything() -> None:
     script = f"""
 import sys, gc, numpy as np

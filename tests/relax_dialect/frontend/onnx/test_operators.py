@@ -272,6 +272,7 @@ def test_widths_of_padding_that_are_data(mode: str):
             function(empty, pads)
 
 
+@pytest.mark.slow
 def test_resizes_at_run_time_share_their_kernels():
     """Of equal sizes, but for the names of their symbols."""
     nodes = [
