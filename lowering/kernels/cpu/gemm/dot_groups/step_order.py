@@ -8,18 +8,16 @@ weights are large enough for more.
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, i16, i32
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import PanelVector, Steps, in_halves, splat
+from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import GROUP_BYTES, PanelVector, Steps, in_halves, splat
 from lowering.kernels.cpu.gemm.problem import Gemm
+from tir_dialect.dims import Dim
 from tir_dialect.ops.vectors import CompareOp, FirstLaneOp
-
-if TYPE_CHECKING:
-    from tir_dialect.dims import Dim
+from tir_dialect.target import LINE_BYTES
 
 LARGEST = 128
 """To which the numbers of one sign in a pair may add up: 255 times as much fits 16 bits."""
@@ -31,8 +29,8 @@ class StepOrder:
     def __init__(self, gemm: Gemm, depth: Dim, tasks: Dim):
         self.gemm, self.code, self.depth = gemm, gemm.code, depth
         self.order = self.code.alloc([tasks, depth], i32, "order")
-        self.ends = self.code.alloc([tasks, 2], i32, "ends")
-        """How many steps cannot saturate, and the first of the others in the order."""
+        self.ends = self.code.alloc([tasks, LINE_BYTES // GROUP_BYTES], i32, "ends")
+        """How many steps cannot saturate, and the first of the others in the order; a cache line for each task."""
 
     def of(self, task: SSAValue, columns: PanelVector) -> Steps:
         """The steps of a panel, found once for all rows."""
