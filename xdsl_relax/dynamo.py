@@ -101,7 +101,7 @@ def _compile_graph(graph: Any, fakes: Sequence[Any], *, options: Options, tensor
                 raise TorchImportError(f"a tensor is on the device {each.device}; the CPU is supported")
         with import_module("torch._subclasses.fake_tensor").unset_fake_temporarily():  # weights have elements
             compiled = _Compiled(graph, _weights(tensors), options)
-    except Exception as error:
+    except Exception as error:  # a fault of ours does not end a program that PyTorch can run: the warning names it
         if not options.fallback:
             raise
         reason = str(error) if isinstance(error, (TorchImportError, ValueError)) else f"{type(error).__name__}: {error}"

@@ -66,7 +66,7 @@ def narrow(node: Node) -> Result:
 
 @converts("aten.select.int", "aten.select_copy.int")
 def select(node: Node) -> Result:
-    """The slice at one place of an axis."""
+    """The slice at one index of an axis."""
     axis, index = node.axis(), node.dim("index")
     end = to_dim(node.shape()[axis]) if index.constant_value == -1 else index + 1
     return op.squeeze(op.strided_slice(node.tensor("self"), [axis], [index], [end]), [axis])
