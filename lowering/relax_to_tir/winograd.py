@@ -34,6 +34,7 @@ from lowering.kernels.cpu.gemm.quantized_rows import multiplies_int16
 from lowering.registry import Pass, pass_target
 from lowering.relax.fusion.kernel_facts import ANNOTATION
 from lowering.relax.substitution import KernelDims
+from lowering.relax_to_tir.elementwise import element as element_of
 from lowering.relax_to_tir.windows import within
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.call_tir import CallTIROp
@@ -144,7 +145,7 @@ class WinogradShapes:
     tile: int
     dilation: int = 1
     dtype: str = "f32"
-    filler: int = 0
+    filler: float = 0
     """The value around the data."""
 
     @property
@@ -221,7 +222,7 @@ def _patches(shapes: WinogradShapes, x: te.Tensor) -> te.Tensor:
         inner = [each - before for each, before in zip(index[spatial], padding, strict=True)]
         where = list(index)
         where[spatial] = inner
-        return te.if_then_else(within(inner, lengths), x[tuple(where)], te.const(shapes.filler, shapes.dtype))
+        return te.if_then_else(within(inner, lengths), x[tuple(where)], element_of(shapes.filler, x.dtype))
 
     return te.compute(extents, element, name="padded")
 
@@ -498,7 +499,7 @@ def _is_of_bytes(op: Conv2dOp) -> bool:
     return bytes_in and dtypes[-1] == i32 and layouts and _has_windows(op, slice(1, 3))
 
 
-def _padded(op: Conv2dOp) -> tuple[SSAValue, tuple[int, ...], int]:
+def _padded(op: Conv2dOp) -> tuple[SSAValue, tuple[int, ...], float]:
     """The data of a convolution, the elements before and after rows and columns, and their value: those of a `pad`
     before it, or zeros of its own.
     """
@@ -506,7 +507,7 @@ def _padded(op: Conv2dOp) -> tuple[SSAValue, tuple[int, ...], int]:
     if not isinstance(pad, PadOp) or pad.mode.data != "constant" or any(own) or not _pads_images(pad):
         return op.x, own, 0
     top, bottom, left, right = pad.pad_width.get_values()[2:6]
-    return pad.x, (top, left, bottom, right), int(pad.pad_value.value.data)
+    return pad.x, (top, left, bottom, right), pad.pad_value.value.data
 
 
 def _pads_images(pad: PadOp) -> bool:

@@ -89,7 +89,7 @@ def test_the_pass_means_the_same():
         )
 
 
-def byte_network(dtype: str, w: np.ndarray, around: int = 0, dilation: int = 1, *, whole: bool = True):
+def byte_network(dtype: str, w: np.ndarray, around: float = 0, dilation: int = 1, *, whole: bool = True):
     """A quantised convolution, whose sums are the result if `whole`, else what they are quantised to."""
     builder = BlockBuilder()
     with builder.function("main", {"x": tensor(("n", "h", "w", w.shape[-1]), dtype)}) as (x,):
@@ -133,6 +133,13 @@ def test_the_pass_means_the_same_for_bytes():
     w = rng.integers(-128, 128, (16, 3, 3, 64)).astype(np.int8)
     x = rng.integers(0, 256, (1, 3, 4, 64)).astype(np.uint8)
     check_pass(byte_network("ui8", w, around=9), 'use-winograd{target="x86-64-v3"}', [[x]])
+
+
+@pytest.mark.parametrize("around", [300, -1.5, float("nan")])
+def test_what_is_around_bytes_is_converted_to_one(around: float):
+    w = np.random.default_rng(3).integers(-128, 128, (16, 3, 3, 64)).astype(np.int8)
+    x = np.random.default_rng(4).integers(0, 256, (1, 3, 4, 64)).astype(np.uint8)
+    check_pass(byte_network("ui8", w, around=around), 'use-winograd{target="x86-64-v3"}', [[x]])
 
 
 @pytest.mark.parametrize(("data", "channels"), [("ui8", 1824), ("i8", 3616)])
