@@ -49,7 +49,7 @@ class Contestant:
 
     def time(self, repeats: int) -> float:
         """Seconds of one of so many calls, after one that warms up."""
-        return cast(float, self._turn("time", repeats))
+        return cast("float", self._turn("time", repeats))
 
     def close(self) -> None:
         """Ends the process."""

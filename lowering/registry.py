@@ -47,13 +47,13 @@ effects.
 
 def load_dialect(name: str) -> Dialect:
     """The dialect `name`; `KeyError` if it is not one of ours."""
-    return cast(Dialect, _load(DIALECTS[name]))
+    return cast("Dialect", _load(DIALECTS[name]))
 
 
 def load_pass(name: str) -> type[ModulePass]:
     """The class of the pass `name`; `KeyError` if there is none. A former name warns."""
     new = ALIASES.get(name)
-    found = cast(type[ModulePass], _load(PASSES[new or name]))
+    found = cast("type[ModulePass]", _load(PASSES[new or name]))
     if new is None:
         return found
     warnings.warn(f"the pass '{name}' is called '{new}' now", DeprecationWarning, stacklevel=2)

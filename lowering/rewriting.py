@@ -82,7 +82,7 @@ def op_rewrite_pattern(
         if cls not in matches:
             matches[cls] = issubclass(cls, _annotation(rewrite))
         if matches[cls]:
-            rewrite(self, cast(OperationT, op), cast(RewriterT, rewriter))
+            rewrite(self, cast("OperationT", op), cast("RewriterT", rewriter))
 
     _annotated[match_and_rewrite] = rewrite
     return match_and_rewrite

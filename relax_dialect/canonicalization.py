@@ -10,10 +10,11 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
-from relax_dialect.analysis.effects import is_never_written
+from relax_dialect.analysis.effects import is_never_written, may_be_view, unchanged_between
 from relax_dialect.external import PATTERNS
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.control_flow import ForOp, IfOp, YieldOp
+from relax_dialect.ops.manipulation import PermuteDimsOp, permutation
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.scope import prover_at, symbols_witnessed
 from relax_dialect.struct_info.base import as_struct_infos
@@ -102,3 +103,33 @@ def _replace_by(op: Operation, values: Sequence[SSAValue], rewriter: PatternRewr
             value = cast.result
         new.append(value)
     rewriter.replace(op, [], new)
+
+
+class MergePermutations(RewritePattern):
+    """Two permutations are one: `permute_dims(permute_dims(x, p), q)  ->  permute_dims(x, p . q)`.
+
+    Or none, if that is the order of `x`. Unless somebody may write into `x` between them.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: PermuteDimsOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if not isinstance(inner, PermuteDimsOp) or not unchanged_between([inner.x], inner, op):
+            return
+        outer_axes, inner_axes = permutation(op), permutation(inner)
+        if outer_axes is None or inner_axes is None:
+            return
+        axes = [inner_axes[axis] for axis in outer_axes]
+        if axes == sorted(axes) and inner.x.type == op.result.type and may_be_view(op.result, inner.x):
+            rewriter.replace(op, [], [inner.x])
+            return
+        new = PermuteDimsOp(inner.x, axes)
+        if new.result.type == op.result.type:
+            new.location = op.location
+            rewriter.replace(op, new)
+
+
+@PATTERNS.attach("relax.permute_dims")
+def permutation_patterns() -> tuple[RewritePattern, ...]:
+    """What a `relax.permute_dims` is canonicalized by."""
+    return (MergePermutations(),)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import EffectInstance
 
@@ -27,10 +27,21 @@ EFFECTS: ExternalModels[Callable[[Operation], AbstractSet[EffectInstance]]] = Ex
 )
 """The effects of ops with a trait."""
 
+VIEWS: ExternalModels[Callable[[SSAValue, SSAValue], bool]] = ExternalModels(
+    {"may_be_view": "relax_dialect.analysis.effects"}
+)
+"""Whether a copy may share the memory of its source, which folders ask."""
+
 PATTERNS: ExternalModels[Callable[[], tuple[RewritePattern, ...]]] = ExternalModels(
     {
         "relax.if": "relax_dialect.canonicalization",
         "relax.for": "relax_dialect.canonicalization",
+        "relax.permute_dims": "relax_dialect.canonicalization",
     }
 )
 """Canonicalization patterns that need an analysis."""
+
+
+def may_be_view(copy: SSAValue, source: SSAValue) -> bool:
+    """Whether a copy may share the memory of its source, so that a folder may leave it out."""
+    return VIEWS.of("may_be_view")(copy, source)

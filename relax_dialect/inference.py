@@ -16,14 +16,14 @@ from xdsl.irdl import IRDLOperation, OptResultDef, VarResultDef
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.ops.scalars import Domain
-from relax_dialect.ops.syntax import parse_optional_result_types
 from relax_dialect.properties import Properties
+from relax_dialect.scalars import Domain
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import Shape, StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import CallOutcome, Mismatch, Verdict, call_result, is_subtype
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.syntax import parse_optional_result_types
 from tir_dialect.dims import Dim, DimSizeError, Prover, broadcast, constant
 
 ZERO = constant(0)

@@ -72,6 +72,9 @@ def _graph() -> dict[Path, set[Path]]:
     return {path: {each for each in sources if each is not None} for path, sources in found.items()}
 
 
+GRAPH = _graph()
+
+
 def _reachable(graph: dict[Path, set[Path]], start: Path) -> set[Path]:
     found, pending = set[Path](), [start]
     while pending:
@@ -91,8 +94,27 @@ def _knots(graph: dict[Path, set[Path]]) -> list[set[Path]]:
 def test_no_import_knots():
     """Files import one way, late and type-only imports included, so that each can be read after those that it imports;
     what is needed mutually is one file, a method that a subclass has, or an external model."""
-    tied = [", ".join(sorted(map(str, knot))) for knot in _knots(_graph())]
+    tied = [", ".join(sorted(map(str, knot))) for knot in _knots(GRAPH)]
     assert not tied, f"expected no files that import each other, got {'; '.join(tied)}"
+
+
+def _entries(graph: dict[Path, set[Path]], folder: Path) -> dict[Path, set[Path]]:
+    """Which files, and folders with all that is in them, right in a folder import which others."""
+    found = dict[Path, set[Path]]()
+    for path, sources in graph.items():
+        if folder in path.parents:
+            own = folder / path.relative_to(folder).parts[0]
+            others = {folder / each.relative_to(folder).parts[0] for each in sources if folder in each.parents}
+            found.setdefault(own, set()).update(others - {own})
+    return found
+
+
+@each(sorted({folder for path in FILES for folder in path.parents}))
+def test_folders_import_one_way(folder: Path):
+    """So that a folder, too, can be read after those that it imports. What two folders share is in one that both
+    import."""
+    tied = [", ".join(sorted(map(str, knot))) for knot in _knots(_entries(GRAPH, folder))]
+    assert not tied, f"expected no files and folders that import each other, got {'; '.join(tied)}"
 
 
 @each([models for models in EXTERNAL_MODELS], lambda models: ", ".join(models.names()))

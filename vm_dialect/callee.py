@@ -127,5 +127,5 @@ class ClosureTable:
         """The builtin `make_closure`: captured values of a closure of this machine are joined."""
         known = self.find(function) if isinstance(function, tvm_ffi.Function) else None
         if known is None:
-            return make_closure(cast(Any, function), *captured)
+            return make_closure(cast("Any", function), *captured)
         return self.make(known.code, (*known.captured, *captured))

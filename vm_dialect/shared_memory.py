@@ -44,7 +44,7 @@ _NEVER = -(1 << 62)
 """The start of a count that is to stay below its threshold."""
 
 _MASK = (1 << 64) - 1
-_PROVIDER = "lowering.runtime.collective.shared_memory"
+_PROVIDER = "lowering.runtime.shared_memory"
 """The module with the addresses of the functions, if it is installed."""
 
 

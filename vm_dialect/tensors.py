@@ -112,7 +112,7 @@ def from_numpy(array: Array) -> tvm_ffi.Tensor:
 def to_numpy(tensor: tvm_ffi.Tensor) -> Array:
     """The array on the memory of `tensor`, which it keeps alive. What NumPy lacks has a dtype of `ml_dtypes`."""
     try:
-        return np.from_dlpack(cast(Any, tensor))
+        return np.from_dlpack(cast("Any", tensor))
     except (BufferError, RuntimeError):
         # Only now: asking a tensor for its dtype takes longer than all of the exchange.
         element = BY_FFI_NAME.get(tensor.dtype)
@@ -273,9 +273,9 @@ def _scalar(value: np.generic) -> bool | int | float:
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, np.integer):
-        return int(cast(Any, value))
+        return int(cast("Any", value))
     if isinstance(value, np.floating) or ((element := array_element(value.dtype)) is not None and element.is_float):
-        return float(cast(Any, value))
+        return float(cast("Any", value))
     if element is not None:
-        return int(cast(Any, value))
+        return int(cast("Any", value))
     raise TypeError(f"expected a number of a dtype of tensors, got one of {value.dtype}")

@@ -196,7 +196,7 @@ _KERNEL_SOURCES = (
     "lowering/registry.py",
     "lowering/pipelines.py",
     "lowering/rewriting.py",
-    "lowering/runtime/kernel/",
+    "lowering/runtime/",
     "lowering/tir/",
     "lowering/tir_to_llvm/",
     "tir_dialect/",

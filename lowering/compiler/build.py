@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, cast
@@ -12,14 +14,14 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.cache.code_cache import CodeCache, default_cache
 from lowering.cache.module_digest import ModuleDigest
 from lowering.cache.program_cache import FilePrograms, ProgramCache
+from lowering.compiler.tuning_file import default_path
 from lowering.debug import Debug, debug_level
 from lowering.parsing import require_module
 from lowering.pass_context import PassContext
-from lowering.tune.stamp import tuning_stamp
 from tir_dialect.garbage import few_collections, importing
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable
-from vm_dialect.files import MappedFile
+from vm_dialect.files import MappedFile, open_regular
 from vm_dialect.tensors import to_value
 
 if TYPE_CHECKING:
@@ -184,3 +186,19 @@ def _cache(cache: CodeCache | bool) -> CodeCache:
     if isinstance(cache, CodeCache):
         return cache
     return default_cache() if cache else CodeCache(None)
+
+
+def tuning_stamp() -> str:
+    """A text for cache keys that changes whenever the records in the database do."""
+    path = default_path()
+    if path is not None:
+        try:
+            with open_regular(path) as file:
+                return f"tuning {hashlib.sha256(file.read()).hexdigest()}"
+        except OSError:
+            return "tuning"
+    # A database in memory only.
+    from lowering.compiler.tuning_database import default_database
+
+    records = default_database().records()
+    return f"tuning {json.dumps({key: record.as_json() for key, record in sorted(records.items())})}"

@@ -125,7 +125,7 @@ class _Comparison:
 def _checked(value: SSAValue, found: object, meant: object) -> Checked:
     error = None
     if isinstance(found, np.ndarray) and isinstance(meant, np.ndarray):
-        error = _greatest_difference(cast(Array, found), cast(Array, meant))
+        error = _greatest_difference(cast("Array", found), cast("Array", meant))
     owner = value.owner
     assert isinstance(owner, Operation)
     hint = value.name_hint or f"result of {owner.name}"
@@ -196,7 +196,7 @@ def _returning(module: ModuleOp, entry: str, indices: Sequence[int]) -> ModuleOp
     block = func.body.block
     values = _values_of(block)
     chosen = [values[index] for index in indices]
-    last = max((list(block.ops).index(cast(Operation, value.owner)) for value in chosen), default=-1)
+    last = max((list(block.ops).index(cast("Operation", value.owner)) for value in chosen), default=-1)
     for op in reversed(list(block.ops)[last + 1 :]):
         op.detach()
         op.erase()

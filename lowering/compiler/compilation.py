@@ -22,13 +22,13 @@ from lowering.compiler.kernels import KernelPlan, Kernels, plan_kernels
 from lowering.diagnostics import fail
 from lowering.llvm.background import Background
 from lowering.llvm.compiler import CompileOptions
-from lowering.llvm.loading import object_symbols
 from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.relax.deferred_options import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.relax_to_vm.checks import declared_types
-from lowering.runtime.kernel.support import prepare_support
+from lowering.runtime.loading import object_symbols
+from lowering.runtime.support import prepare_support
 from lowering.verify.module import verify_program
 from lowering.vm_to_llvm.objects import common_runtime
 from relax_dialect.ops.operator import Operator

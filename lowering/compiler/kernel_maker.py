@@ -24,8 +24,8 @@ from lowering.llvm.background import Background, Compile, CompilerProcess, NoAns
 from lowering.llvm.binding import CodegenError
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.llvm_text import llvm_text, spent_text
-from lowering.llvm.loading import object_symbols
 from lowering.parsing import parse_module
+from lowering.runtime.loading import object_symbols
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.garbage import release
 from tir_dialect.ops.calls import ROUTINE
@@ -33,8 +33,8 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
 if TYPE_CHECKING:
+    from lowering.compiler.tuning_database import Choice, Record
     from lowering.tir_to_llvm.emitter import LoweringOptions
-    from lowering.tune.database import Choice, Record
 
 
 @dataclass(frozen=True)

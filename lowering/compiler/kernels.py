@@ -21,14 +21,14 @@ from lowering.compiler.kernel_maker import (
     SharedRoutines,
     code_key,
 )
+from lowering.compiler.tuning_file import nothing_is_tuned
 from lowering.debug import ProgressBar
 from lowering.llvm.background import Background
 from lowering.llvm.binding import library_version
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.llvm_text import spent_text
-from lowering.llvm.loading import LoadedCode, load_objects
+from lowering.runtime.loading import LoadedCode, load_objects
 from lowering.tir_to_llvm.emitter import KernelSignature, kernel_signature
-from lowering.tune.location import nothing_is_tuned
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -189,7 +189,7 @@ def _choices(target: Target, options: KernelOptions) -> Callable[[Sequence[PrimF
     """How each kernel is compiled: with the schedule that tuning has found for it, if none is given."""
     if options.choice is not None or not options.schedule or nothing_is_tuned():
         return lambda group: options
-    from lowering.tune.database import default_database, kernel_key
+    from lowering.compiler.tuning_database import default_database, kernel_key
 
     records = default_database().records_or_warn()
 

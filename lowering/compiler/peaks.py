@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 
 from lowering.llvm.compiler import CompileOptions, compile_object
-from lowering.llvm.loading import LoadedCode, library_symbol, load_objects
+from lowering.runtime.loading import LoadedCode, library_symbol, load_objects
 from tir_dialect.target import Target
 from vm_dialect.profiler import Peaks
 from vm_dialect.tensors import aligned_zeros

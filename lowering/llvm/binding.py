@@ -202,7 +202,7 @@ def llvm() -> Binding:
     binding: Any = import_module("llvmlite.binding")
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
-    return cast(Binding, binding)
+    return cast("Binding", binding)
 
 
 @cache
@@ -216,7 +216,7 @@ def enable_inline_assembler() -> None:
 def target_family(triple: str) -> TargetRef:
     """The backend for a triple; raises `RuntimeError` if LLVM has none."""
     binding: Any = llvm()
-    return cast(TargetRef, binding.Target.from_triple(triple))
+    return cast("TargetRef", binding.Target.from_triple(triple))
 
 
 def library_version() -> str:

@@ -35,7 +35,7 @@ from tir_dialect.ops.memory import i32_array
 
 
 def _alloca(text: FunctionText, op: Operation) -> None:
-    alloca = cast(llvm.AllocaOp, op)
+    alloca = cast("llvm.AllocaOp", op)
     align = f", align {alloca.alignment.value.data}" if alloca.alignment is not None else ""
     text.define(op.results[0], f"alloca {text.types(alloca.elem_type)}, {text.typed(alloca.size)}{align}")
 
@@ -47,7 +47,7 @@ def _load(text: FunctionText, op: Operation) -> None:
 
 
 def _store(text: FunctionText, op: Operation) -> None:
-    store = cast(llvm.StoreOp, op)
+    store = cast("llvm.StoreOp", op)
     atomic, ordering = _ordering(op)
     volatile = " volatile" if store.volatile_ is not None else ""
     value, pointer = map(text.typed, op.operands)
@@ -72,13 +72,13 @@ _ONE_VALUE = i32_array(llvm.GEP_USE_SSA_VAL)
 
 
 def _gep(text: FunctionText, op: Operation) -> None:
-    gep = cast(llvm.GEPOp, op)
+    gep = cast("llvm.GEPOp", op)
     pointer, *values = map(text.typed, op.operands)
     constants, ssa = gep.rawConstantIndices, iter(values)
     if constants == _ONE_VALUE:
         indices = values
     else:
-        numbers = cast(Sequence[int], constants.get_values())
+        numbers = cast("Sequence[int]", constants.get_values())
         indices = [next(ssa) if number == llvm.GEP_USE_SSA_VAL else f"i32 {number}" for number in numbers]
     wrap = gep.noWrapFlags.value.data
     flags = "inbounds " if gep.inbounds is not None or wrap & 1 else "nusw " if wrap & 2 else ""
@@ -88,7 +88,7 @@ def _gep(text: FunctionText, op: Operation) -> None:
 
 
 def _masked_load(text: FunctionText, op: Operation) -> None:
-    load = cast(llvm_ext.MaskedLoadOp, op)
+    load = cast("llvm_ext.MaskedLoadOp", op)
     type_name = text.types(load.res.type)
     types = [text.types(operand.type) for operand in op.operands]
     callee = text.module.declare(f"llvm.masked.load.{mangled(type_name)}.p0", type_name, types)
@@ -99,7 +99,7 @@ def _masked_load(text: FunctionText, op: Operation) -> None:
 
 def _masked_store(text: FunctionText, op: Operation) -> None:
     value, pointer, mask = op.operands
-    alignment = cast(llvm.MaskedStoreOp | llvm_ext.MaskedStoreOp, op).alignment.value.data
+    alignment = cast("llvm.MaskedStoreOp | llvm_ext.MaskedStoreOp", op).alignment.value.data
     types = [text.types(operand.type) for operand in op.operands]
     callee = text.module.declare(f"llvm.masked.store.{mangled(types[0])}.p0", "void", types)
     operands = f"{text.typed(value)}, ptr align {alignment} {text.names[pointer]}, {text.typed(mask)}"
@@ -114,7 +114,7 @@ def _lane_pointers(text: FunctionText, pointer: SSAValue, offsets: SSAValue, ele
 
 
 def _gather(text: FunctionText, op: Operation) -> None:
-    gather = cast(llvm_ext.GatherOp, op)
+    gather = cast("llvm_ext.GatherOp", op)
     type_name, mask_name = text.types(gather.res.type), text.types(gather.mask.type)
     pointers = _lane_pointers(text, gather.ptr, gather.offsets, vector_element(type_name))
     vector = f"<{vector_count(type_name)} x ptr>"
@@ -127,7 +127,7 @@ def _gather(text: FunctionText, op: Operation) -> None:
 
 
 def _scatter(text: FunctionText, op: Operation) -> None:
-    scatter = cast(llvm_ext.ScatterOp, op)
+    scatter = cast("llvm_ext.ScatterOp", op)
     type_name, mask_name = text.types(scatter.value.type), text.types(scatter.mask.type)
     pointers = _lane_pointers(text, scatter.ptr, scatter.offsets, vector_element(type_name))
     vector = f"<{vector_count(type_name)} x ptr>"
@@ -138,7 +138,7 @@ def _scatter(text: FunctionText, op: Operation) -> None:
 
 
 def _atomic_rmw(text: FunctionText, op: Operation) -> None:
-    word = cast(llvm_ext.AtomicRMWOp, op).operation.data
+    word = cast("llvm_ext.AtomicRMWOp", op).operation.data
     text.define(op.results[0], f"atomicrmw {word} {', '.join(map(text.typed, op.operands))} seq_cst")
 
 
@@ -171,7 +171,7 @@ def _call(text: FunctionText, op: Operation, line: str) -> None:
 
 
 def _call_intrinsic(text: FunctionText, op: Operation) -> None:
-    call = cast(llvm.CallIntrinsicOp, op)
+    call = cast("llvm.CallIntrinsicOp", op)
     call_to(text, op, call.intrin.data, _arguments(op), fast_math_flags(op))
 
 
@@ -184,7 +184,7 @@ def _arguments(op: Operation) -> Sequence[SSAValue]:
 
 
 def _call_function(text: FunctionText, op: Operation) -> None:
-    call = cast(llvm.CallOp, op)
+    call = cast("llvm.CallOp", op)
     arguments = _arguments(op)
     result = text.types(op.results[0].type) if op.results else "void"
     if call.callee is None:
@@ -200,7 +200,7 @@ def _call_function(text: FunctionText, op: Operation) -> None:
 
 
 def _inline_asm(text: FunctionText, op: Operation) -> None:
-    asm = cast(llvm.InlineAsmOp, op)
+    asm = cast("llvm.InlineAsmOp", op)
     result = text.types(op.results[0].type) if op.results else "void"
     words = ["sideeffect"] * (asm.has_side_effects is not None) + ["alignstack"] * (asm.is_align_stack is not None)
     words += ["inteldialect"] * (asm.asm_dialect is not None and asm.asm_dialect.value.data == 1)
@@ -228,14 +228,14 @@ def _cond_br(text: FunctionText, op: Operation) -> None:
 
 
 def _switch(text: FunctionText, op: Operation) -> None:
-    switch = cast(llvm_ext.SwitchOp, op)
+    switch = cast("llvm_ext.SwitchOp", op)
     operands, targets = list(switch.case_operands), [(switch.default_block, list(switch.default_operands))]
     for block, count in zip(switch.case_blocks, switch.case_operand_segments.get_values(), strict=True):
         targets.append((block, operands[: int(count)]))
         operands = operands[int(count) :]
     default, *labels = text.edges(targets)
     type_name = text.types(switch.flag.type)
-    values = cast(Sequence[int], switch.case_values.get_values())
+    values = cast("Sequence[int]", switch.case_values.get_values())
     cases = " ".join(f"{type_name} {value}, {label}" for value, label in zip(values, labels, strict=True))
     text.emit(f"switch {text.typed(switch.flag)}, {default} [ {cases} ]")
 
@@ -288,7 +288,7 @@ def _fneg(text: FunctionText, op: Operation) -> None:
 
 
 def _icmp(text: FunctionText, op: Operation) -> None:
-    predicate = llvm.ICmpPredicateFlag.from_int(cast(llvm.ICmpOp, op).predicate.value.data)
+    predicate = llvm.ICmpPredicateFlag.from_int(cast("llvm.ICmpOp", op).predicate.value.data)
     text.define(op.results[0], f"icmp {predicate} {text.typed(op.operands[0])}, {text.names[op.operands[1]]}")
 
 
@@ -296,7 +296,7 @@ def _fcmp(text: FunctionText, op: Operation) -> None:
     if isinstance(op, llvm.FCmpOp):
         predicate = str(llvm.FCmpPredicateFlag.from_int(op.predicate.value.data))
     else:
-        predicate = cast(llvm_ext.FCmpOp, op).predicate.data
+        predicate = cast("llvm_ext.FCmpOp", op).predicate.data
     lhs, rhs = op.operands
     text.define(
         op.results[0], f"fcmp {fast_math_flags(op)}{predicate.lstrip('_')} {text.typed(lhs)}, {text.names[rhs]}"
@@ -314,12 +314,12 @@ def _intrinsic(base: str, text: FunctionText, op: Operation) -> None:
 
 
 def _extract_value(text: FunctionText, op: Operation) -> None:
-    position = cast(llvm.ExtractValueOp, op).position.get_values()
+    position = cast("llvm.ExtractValueOp", op).position.get_values()
     text.define(op.results[0], f"extractvalue {text.typed(op.operands[0])}, {', '.join(map(str, position))}")
 
 
 def _insert_value(text: FunctionText, op: Operation) -> None:
-    insert = cast(llvm.InsertValueOp, op)
+    insert = cast("llvm.InsertValueOp", op)
     position = ", ".join(map(str, insert.position.get_values()))
     text.define(op.results[0], f"insertvalue {text.typed(insert.container)}, {text.typed(insert.value)}, {position}")
 
@@ -333,7 +333,7 @@ def _extract_element(text: FunctionText, op: Operation) -> None:
 
 
 def _shuffle(text: FunctionText, op: Operation) -> None:
-    mask = cast(llvm.ShuffleVectorOp, op).mask.get_values()
+    mask = cast("llvm.ShuffleVectorOp", op).mask.get_values()
     lanes = ", ".join("i32 poison" if lane == -1 else f"i32 {lane}" for lane in mask)
     operands = ", ".join(map(text.typed, op.operands))
     text.define(op.results[0], f"shufflevector {operands}, <{len(mask)} x i32> <{lanes}>")

@@ -114,7 +114,7 @@ _SHAPED = re.compile(r"(?P<dtype>\w+|\?)\[(?P<dims>.*)\]")
 def parse_type(text: str) -> Attribute:
     """The type that `type_text` has written, as far as the text says it: functions and objects are `object`."""
     if text.startswith("(") and text.endswith(")"):
-        return TupleType([cast(StructInfo, parse_type(field)) for field in split_list(text[1:-1])])
+        return TupleType([cast("StructInfo", parse_type(field)) for field in split_list(text[1:-1])])
     if (match := _SHAPED.fullmatch(text)) is not None:
         unknown = match["dims"] == "..."
         dims = None if unknown else [None if dim == "?" else parse_dim(dim) for dim in split_list(match["dims"])]

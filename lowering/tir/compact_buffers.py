@@ -22,7 +22,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.types import BufferType
 from tir_dialect.walking import ops_in
 
@@ -180,7 +180,7 @@ def _least_bound(length: Dim) -> Dim:
 
 
 def _users(allocation: AllocBufferOp) -> list[User]:
-    return [cast(User, use.operation) for use in allocation.buffer.uses]
+    return [cast("User", use.operation) for use in allocation.buffer.uses]
 
 
 def _shrink(func: PrimFuncOp, space: IndexSpace, allocation: AllocBufferOp, box: Sequence[AxisRange]) -> None:

@@ -32,8 +32,8 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import BufferViewOp, ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
-from tir_dialect.schedule.rewriting.edits import erase_dead_ops, set_condition
-from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.edits import erase_dead_ops, set_condition
+from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.types import LoopKind
 
 

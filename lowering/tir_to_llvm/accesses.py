@@ -225,7 +225,7 @@ def _offset_and_lanes(
     else:
         lanes = Lanes(count, e.scalar(operands[rank]) if len(operands) > rank else None)
         if not any(map(lane_values.is_varying, indices)):
-            indices[-1] = Ramp(cast(SSAValue, indices[-1]), e.b.integer(1))
+            indices[-1] = Ramp(cast("SSAValue", indices[-1]), e.b.integer(1))
     return element_offset(e, buffer, indices, 1 if lanes is None else lanes.count), lanes
 
 

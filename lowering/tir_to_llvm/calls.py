@@ -217,7 +217,7 @@ def _take_result(e: Emitter, call: CallPackedOp, result: SSAValue) -> None:
     if type_ == i1:
         e.define(call.result, b.compare("ne", integer, b.integer(0)))
     else:
-        e.define(call.result, integer if type_ == i64 else b.make(llvm.TruncOp, (integer,), cast(IntegerType, type_)))
+        e.define(call.result, integer if type_ == i64 else b.make(llvm.TruncOp, (integer,), cast("IntegerType", type_)))
 
 
 def _drop_object(e: Emitter, kind: SSAValue, payload: SSAValue) -> None:
@@ -494,7 +494,7 @@ def _c_argument(e: Emitter, argument: SSAValue) -> SSAValue:
     value, type_ = e.scalar(argument), argument.type
     if type_ == i1 or isinstance(type_, ReducedPrecisionFloatType):
         return e.b.make(llvm.ZExtOp, (value,), i32)
-    if isinstance(type_, IntegerType) and cast(IntegerType, type_).width.data < 32:
+    if isinstance(type_, IntegerType) and cast("IntegerType", type_).width.data < 32:
         return e.b.make(llvm.SExtOp, (value,), i32)
     return e.b.make(llvm.BitcastOp, (value,), bf16) if type_ == bf16 else value
 

@@ -7,7 +7,7 @@ Three functions come of a loop in `f`:
 * `f.parallel0(lower, upper, symbols..., captured...)` runs a chunk of the range and returns null or an error's text, or
   nothing if nothing in it can fail. Its buffers are `noalias` parameters, so it is optimised like a kernel;
 * `f.parallel0.thread(context, lower, upper)` is what a thread calls: it reads the captured values and calls the first;
-* in `f`, the context is filled and `relax_parallel` called (`lowering/runtime/kernel/support.py`). One thread, or a
+* in `f`, the context is filled and `relax_parallel` called (`lowering/runtime/support.py`). One thread, or a
   range too small for the annotation `grain` (least number of iterations for a thread), is a direct call.
 
 The iterations of a vectorized loop of constant length become the lanes of vectors.
@@ -426,7 +426,7 @@ class LowerWhile(RewritePattern):
             b.branch(head)
             b.start(head)
             e.lower(op.before.block)
-            last = cast(ConditionOp, op.before.block.last_op)
+            last = cast("ConditionOp", op.before.block.last_op)
             b.branch_if(e.scalar(last.condition), inside, after)
             b.start(inside)
             e.lower(op.body.block)
@@ -450,7 +450,7 @@ class LowerIf(RewritePattern):
     @op_rewrite_pattern
     def match_and_rewrite(self, op: IfOp, e: Emitter) -> None:
         if e.varies(op.condition):
-            outer = cast(Lanes, e.lanes)
+            outer = cast("Lanes", e.lanes)
             condition = e.vector(e.values[op.condition])
             opposite = e.b.once(llvm.XOrOp, (condition, e.b.integer(1, condition.type)), condition.type)
             chosen = _run_masked(e, op.then_body.block, outer, condition)
@@ -482,7 +482,7 @@ def _merge(e: Emitter, branch: IfOp, ends: Sequence[tuple[Block, list[LaneValue]
     for block, values in ends:
         b.block = block
         plain = [
-            e.vector(value) if varies and e.lanes is not None else cast(SSAValue, value)
+            e.vector(value) if varies and e.lanes is not None else cast("SSAValue", value)
             for value, varies in zip(values, varying, strict=True)
         ]
         for index, value in enumerate(plain):

@@ -47,7 +47,7 @@ class Lanes:
 
 def is_varying(value: LaneValue) -> bool:
     """Whether a value may differ between lanes."""
-    return type(value) is Ramp or is_vector(cast(SSAValue, value).type)
+    return type(value) is Ramp or is_vector(cast("SSAValue", value).type)
 
 
 def as_vector(b: LLVMBuilder, value: LaneValue, lanes: int) -> SSAValue:

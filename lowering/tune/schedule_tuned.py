@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from lowering.compiler.kernels import kernel_groups
+from lowering.compiler.tuning_database import default_database, kernel_key
 from lowering.kernels.schedule_cpu import schedule
 from lowering.registry import pass_target
-from lowering.tune.database import default_database, kernel_key
 from tir_dialect.ops.function import PrimFuncOp
 
 

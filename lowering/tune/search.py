@@ -20,8 +20,8 @@ from xdsl.utils.exceptions import DiagnosticException
 from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernel_maker import KernelOptions
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
+from lowering.compiler.tuning_database import Call, Choice, Record, nearby
 from lowering.llvm.binding import CodegenError
-from lowering.tune.database import Call, Choice, Record, nearby
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Block, Loop, Schedule, ScheduleError
 from tir_dialect.target import Target

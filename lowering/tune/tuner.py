@@ -22,11 +22,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernels import kernel_groups
+from lowering.compiler.tuning_database import Call, Record, TuningDatabase, default_database, kernel_key
 from lowering.debug import ProgressBar
 from lowering.parsing import parse_module, require_module
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
-from lowering.tune.database import Call, Record, TuningDatabase, default_database, kernel_key
 from lowering.tune.search import Search
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target

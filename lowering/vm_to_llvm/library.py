@@ -18,8 +18,8 @@ from lowering.llvm.binding import enable_inline_assembler
 from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.features import FEATURES, code_features
 from lowering.llvm.llvm_types import quoted
-from lowering.llvm.loading import object_symbols, renamed
-from lowering.runtime.kernel.support import SUPPORT, THREADS
+from lowering.runtime.loading import object_symbols, renamed
+from lowering.runtime.support import SUPPORT, THREADS
 from lowering.vm_to_llvm.loading import described
 from lowering.vm_to_llvm.runtime_text import format_string, string_definition
 from lowering.vm_to_llvm.symbols import entry_symbol

@@ -11,7 +11,7 @@ import tvm_ffi
 
 from lowering.llvm.binding import CodegenError
 from lowering.llvm.features import code_features
-from lowering.llvm.loading import LoadedCode, library_symbol, load_objects
+from lowering.runtime.loading import LoadedCode, library_symbol, load_objects
 from lowering.vm_to_llvm.symbols import INFO, INIT, entry_symbol
 from tir_dialect.target import Target
 from vm_dialect import loading

@@ -29,7 +29,7 @@ from relax_dialect.analysis.aliases import (
     origins,
     who_else_sees,
 )
-from relax_dialect.external import EFFECTS, IMPURITY, VERIFIERS
+from relax_dialect.external import EFFECTS, IMPURITY, VERIFIERS, VIEWS
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
 from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.calls import CallOp
@@ -133,6 +133,7 @@ def is_never_written(value: SSAValue) -> bool:
     return not may_be_written(value)
 
 
+@VIEWS.attach("may_be_view")
 def may_be_view(copy: SSAValue, source: SSAValue) -> bool:
     """Whether a copy may share the memory of its source.
 

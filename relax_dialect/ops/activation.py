@@ -14,8 +14,8 @@ from relax_dialect.inference import Inference
 from relax_dialect.ops.binary import maximum, minimum
 from relax_dialect.ops.fields import ExactNumber, exact_number, integer, number
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain, Scalar, numpy
 from relax_dialect.ops.unary import UnaryOp, erf, sigmoid
+from relax_dialect.scalars import Domain, Scalar, numpy
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.ops.assembly_format import op_definition
 

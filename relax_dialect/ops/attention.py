@@ -13,7 +13,7 @@ from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer, number
 from relax_dialect.ops.layouts import Layout, layout, require_layout
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain
+from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, maximum
 from tir_dialect.dtypes import is_bool

@@ -10,7 +10,7 @@ from xdsl.irdl import operand_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.operator import ElementwiseOp
-from relax_dialect.ops.scalars import Domain, Scalar, numpy, ufunc
+from relax_dialect.scalars import Domain, Scalar, numpy, ufunc
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.ops.assembly_format import op_definition
 

@@ -35,12 +35,12 @@ from xdsl.utils.str_enum import StrEnum
 
 from relax_dialect.inference import DimCheck, DimRelation
 from relax_dialect.ops.directives import InfoType, Names
-from relax_dialect.ops.syntax import print_arguments
 from relax_dialect.scope import BindsResultSymbols, CheckedWitness, prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
 from relax_dialect.struct_info.functions import parse_symbol_declarations, print_symbol_declaration
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
 from relax_dialect.struct_info.types import PrimType, TensorType
+from relax_dialect.syntax import print_arguments
 from relax_dialect.traits import AliasesOperand, Checked
 from tir_dialect.attributes import DimAttr, SymbolAttr, as_name_hint
 from tir_dialect.ops.assembly_format import Directive, State, op_definition, parse_defined_operand
@@ -300,7 +300,7 @@ class RelationWord(Directive):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        printer.print_string(cast(RelationAttr, self.relation.get(op)).data.value)
+        printer.print_string(cast("RelationAttr", self.relation.get(op)).data.value)
 
 
 @op_definition

@@ -27,7 +27,7 @@ from relax_dialect.ops.layouts import (
     window_properties,
 )
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain
+from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import Dim, constant, floordiv, product
 from tir_dialect.ops.assembly_format import op_definition

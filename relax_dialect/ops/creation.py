@@ -19,7 +19,7 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 from relax_dialect.inference import DEFAULT_PROVER, Inference
 from relax_dialect.ops.fields import flag, integer, number, numbers
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain
+from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, ceildiv, maximum

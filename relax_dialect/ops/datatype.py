@@ -11,10 +11,11 @@ from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
 
+from relax_dialect.external import may_be_view
 from relax_dialect.inference import ZERO, Inference
 from relax_dialect.ops.fields import integer
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain
+from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import Checked, Unpacks
 from tir_dialect.attributes import DimAttr
@@ -53,8 +54,6 @@ class AstypeOp(Operator, HasFolderInterface):
 
     def fold(self) -> tuple[SSAValue] | None:
         """To the dtype that the elements have, unless somebody may write into the copy: `astype %x f32  ->  %x`."""
-        from relax_dialect.analysis.effects import may_be_view
-
         return (self.x,) if self.x.type == self.result.type and may_be_view(self.result, self.x) else None
 
 

@@ -20,14 +20,14 @@ from xdsl.printer import Printer
 
 from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.fields import parse_fields, print_fields
-from relax_dialect.ops.syntax import (
+from relax_dialect.struct_info.base import parse_struct_info
+from relax_dialect.struct_info.types import ObjectType, TensorType
+from relax_dialect.syntax import (
     parse_optional_result_types,
     parse_result_types,
     print_arguments,
     print_result_types,
 )
-from relax_dialect.struct_info.base import parse_struct_info
-from relax_dialect.struct_info.types import ObjectType, TensorType
 from tir_dialect.attributes import DimAttr, parse_optional_dim_list, print_dim_list
 from tir_dialect.ops.assembly_format import Directive, State, parse_defined_operand, parse_defined_operands
 from tir_dialect.ops.directives import Text
@@ -249,12 +249,12 @@ class Index(Directive):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        printer.print_int(cast(IntegerAttr, self.index.get(op)).value.data)
+        printer.print_int(cast("IntegerAttr", self.index.get(op)).value.data)
 
 
 def symbol_of(symbol: AttributeVariable, state: ParsingState) -> str:
     """The function of the module that has been read."""
-    return cast(SymbolRefAttr, state.properties[symbol.name]).string_value()
+    return cast("SymbolRefAttr", state.properties[symbol.name]).string_value()
 
 
 def values_of(operands: VariadicOperandVariable, state: ParsingState) -> list[SSAValue]:

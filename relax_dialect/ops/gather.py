@@ -16,7 +16,7 @@ from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, integer
 from relax_dialect.ops.indexing import slice_length
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain
+from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.base import Shape, known_dims
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.attributes import DimAttr

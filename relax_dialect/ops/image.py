@@ -13,7 +13,7 @@ from relax_dialect.ops.fields import flag, integer, number, numbers
 from relax_dialect.ops.layouts import Layout, require_rank
 from relax_dialect.ops.layouts import layout as layout_of
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain
+from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, constant

@@ -12,7 +12,7 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 from relax_dialect.inference import DEFAULT_PROVER, ZERO, Inference
 from relax_dialect.ops.fields import dims, flag, integer, integers
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain
+from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.base import known_dims
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr

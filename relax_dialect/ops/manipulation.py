@@ -13,12 +13,12 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from relax_dialect.analysis.effects import may_be_view, unchanged_between
+from relax_dialect.external import PATTERNS, may_be_view
 from relax_dialect.inference import DEFAULT_PROVER, ONE, Inference
 from relax_dialect.ops.fields import integer, integers, number, optional_integers
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain
 from relax_dialect.ops.shapes import ShapeOp
+from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.base import known_dims
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import AliasesOperand, Checked
@@ -137,7 +137,7 @@ class PermuteDimsOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInt
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (MergePermutations(),)
+        return PATTERNS.of("relax.permute_dims")()
 
 
 @op_definition
@@ -298,30 +298,6 @@ class MergeReshapes(RewritePattern):
         if new[-1].results[0].type == info:
             for made in new:
                 made.location = op.location
-            rewriter.replace(op, new)
-
-
-class MergePermutations(RewritePattern):
-    """Two permutations are one: `permute_dims(permute_dims(x, p), q)  ->  permute_dims(x, p . q)`.
-
-    Or none, if that is the order of `x`. Unless somebody may write into `x` between them.
-    """
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: PermuteDimsOp, rewriter: PatternRewriter) -> None:
-        inner = op.x.owner
-        if not isinstance(inner, PermuteDimsOp) or not unchanged_between([inner.x], inner, op):
-            return
-        outer_axes, inner_axes = permutation(op), permutation(inner)
-        if outer_axes is None or inner_axes is None:
-            return
-        axes = [inner_axes[axis] for axis in outer_axes]
-        if axes == sorted(axes) and inner.x.type == op.result.type and may_be_view(op.result, inner.x):
-            rewriter.replace(op, [], [inner.x])
-            return
-        new = PermuteDimsOp(inner.x, axes)
-        if new.result.type == op.result.type:
-            new.location = op.location
             rewriter.replace(op, new)
 
 

@@ -11,7 +11,7 @@ from xdsl.irdl import traits_def
 
 from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.directives import Fields, InferredTypes, Operands
-from relax_dialect.ops.scalars import Scalar
+from relax_dialect.scalars import Scalar
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.traits import Checked

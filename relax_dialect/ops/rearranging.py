@@ -20,12 +20,13 @@ from xdsl.ir.affine import (
 )
 from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def, var_result_def
 
+from relax_dialect.external import may_be_view
 from relax_dialect.inference import DEFAULT_PROVER, ONE, ZERO, Inference
 from relax_dialect.ops.fields import ExactNumber, exact_number, integer, integers, number
 from relax_dialect.ops.layouts import BlockedLayout, parse_layout, require_blocks, require_rank, whole_dims
 from relax_dialect.ops.manipulation import fold_to_same_type
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain
+from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Bounds, Dim, ModAtom, ceildiv, constant, symbol
 from tir_dialect.dims.expr import as_dim
@@ -143,8 +144,6 @@ class LayoutTransformOp(Operator, HasFolderInterface):
         """Back to what it was: `layout_transform %y, b, a  ->  %x` of `%y = layout_transform %x, a, b`, unless blocks
         have more positions, or somebody writes into one of them.
         """
-        from relax_dialect.analysis.effects import may_be_view
-
         inner = self.x.owner
         if not isinstance(inner, LayoutTransformOp) or (inner.source, inner.target) != (self.target, self.source):
             return None

@@ -14,7 +14,7 @@ from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, number, numbers
 from relax_dialect.ops.layouts import require_rank
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain
+from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.assembly_format import op_definition

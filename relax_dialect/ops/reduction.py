@@ -13,7 +13,7 @@ from xdsl.irdl import operand_def, opt_prop_def, result_def
 from relax_dialect.inference import ONE, ZERO, Inference
 from relax_dialect.ops.fields import flag, integer, optional_integers
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain, ufunc
+from relax_dialect.scalars import Domain, ufunc
 from relax_dialect.struct_info.base import Shape
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import product

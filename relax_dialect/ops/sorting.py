@@ -15,7 +15,7 @@ from relax_dialect.inference import ZERO, Inference
 from relax_dialect.ops.fields import flag, integer
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.reduction import reduced_shape, require_elements
-from relax_dialect.ops.scalars import Domain
+from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, constant, product

@@ -10,9 +10,10 @@ from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import operand_def, result_def
 
+from relax_dialect.external import may_be_view
 from relax_dialect.inference import Inference
 from relax_dialect.ops.operator import ElementwiseOp
-from relax_dialect.ops.scalars import Domain, Scalar, numpy, ufunc
+from relax_dialect.scalars import Domain, Scalar, numpy, ufunc
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.ops.assembly_format import op_definition
 
@@ -37,8 +38,6 @@ class UnaryOp(ElementwiseOp, HasFolderInterface, ABC):
 
     def fold(self) -> tuple[SSAValue] | None:
         """Applied twice: `negative negative %x  ->  %x`, `floor floor %x  ->  floor %x`."""
-        from relax_dialect.analysis.effects import may_be_view
-
         inner = self.x.owner
         if not isinstance(inner, UnaryOp) or type(inner) is not type(self):
             return None

@@ -102,7 +102,7 @@ class ConstantValue(Directive):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        value = cast(Attribute, self.value.get(op))
+        value = cast("Attribute", self.value.get(op))
         if isinstance(value, WeightAttr):
             printer.print_string_literal(value.data.name)
         else:

@@ -60,7 +60,7 @@ def substitute(info: StructInfoT, mapping: Mapping[str, Dim]) -> StructInfoT:
     """`info` with every free symbol replaced at once; symbols bound by a function type are renamed out of the way."""
     if not mapping or free_symbols(info).isdisjoint(mapping):
         return info
-    return cast(StructInfoT, _substitute(info, mapping))
+    return cast("StructInfoT", _substitute(info, mapping))
 
 
 def substitute_shape(shape: Shape, mapping: Mapping[str, Dim]) -> Shape:

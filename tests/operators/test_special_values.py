@@ -17,8 +17,8 @@ from lowering.parsing import parse_module
 from relax_dialect.interpreter import run
 from relax_dialect.ops import activation, binary, unary
 from relax_dialect.ops.binary import BinaryOp
-from relax_dialect.ops.scalars import Domain
 from relax_dialect.ops.unary import UnaryOp
+from relax_dialect.scalars import Domain
 from tests.operators.support import DTYPES, function
 from tests.support.programs import as_arguments, as_plain, run_pipeline
 from vm_dialect import VirtualMachine

@@ -205,7 +205,7 @@ def test_misuse_is_an_error(ib: ExecBuilder):
         with pytest.raises(ValueError, match="expected a register"):
             ib.emit_call("test.vm.add", [1, 2], ib.imm(3))
         with pytest.raises(TypeError, match="set cannot be a constant"):
-            ib.convert_constant(cast(Any, {1}))
+            ib.convert_constant(cast("Any", {1}))
         ib.emit_ret(ib.r(0))
     with pytest.raises(ValueError, match="main is defined already"), ib.function("main"):
         pass

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lowering.llvm.compiler import CompileOptions, compile_object
-from lowering.runtime.collective.shared_memory import collectives_text
+from lowering.runtime.shared_memory import collectives_text
 from tir_dialect.target import Target
 from vm_dialect.dtypes import element_type
 from vm_dialect.shared_memory import DISAGREE, REGION, SUMMED, TIMED_OUT, SharedMemory, is_available

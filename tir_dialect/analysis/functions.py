@@ -10,8 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import (
+    IndexType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.analysis.accesses import Reach, index_of, leaves, name_of, unconditional, widths, wrong_access
@@ -19,8 +22,9 @@ from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import ancestors, is_defined_inside, root_buffer, view_offsets
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, Prover
 from tir_dialect.ops.blocks import BlockIterator, BlockOp, InitOp
+from tir_dialect.ops.calls import ROUTINE, CallOp
 from tir_dialect.ops.control_flow import IfOp, WhileOp
 from tir_dialect.ops.effects import VERIFIERS
 from tir_dialect.ops.function import PrimFuncOp
@@ -360,3 +364,41 @@ def _describe_block(block: BlockOp) -> str:
 
 def _name(value: SSAValue) -> str:
     return f"%{value.name_hint}" if value.name_hint else "without a name"
+
+
+@VERIFIERS.attach("tir.call")
+def verify_call(op: CallOp) -> None:
+    """Raises `VerifyException` for a call whose arguments the callee does not take."""
+    callee = SymbolTable.lookup_symbol(op, op.callee)
+    if not isinstance(callee, PrimFuncOp):
+        raise VerifyException(f"'tir.call' op {op.callee} is not a 'tir.prim_func'")  # C1
+    if op.unchecked is not None and not callee.sym_name.data.startswith(ROUTINE):
+        raise VerifyException(
+            f"'tir.call' op unchecked calls are for routines, whose names begin with {ROUTINE}, got {op.callee}"
+        )  # C4
+    symbols, params = callee.symbols, callee.params
+    if len(op.sizes) != len(symbols) or len(op.arguments) != len(params):
+        raise VerifyException(
+            f"'tir.call' op {op.callee} expected {len(symbols)} sizes and {len(params)} arguments, got "
+            f"{len(op.sizes)} and {len(op.arguments)}"
+        )  # C2
+    dims = ((name, dim_of(size)) for name, size in zip(callee.symbol_names, op.sizes, strict=True))
+    sizes = {name: dim for name, dim in dims if dim is not None}
+    for index, (argument, param) in enumerate(zip(op.arguments, params, strict=True)):
+        if not _accepts(param.type, argument.type, sizes):
+            raise VerifyException(
+                f"'tir.call' op {op.callee} argument #{index} expected type {param.type}, got {argument.type}"
+            )  # C3
+
+
+def _accepts(expected: Attribute, got: Attribute, sizes: dict[str, Dim]) -> bool:
+    """Whether the types can be equal once all sizes are known."""
+    if not isinstance(expected, BufferType) or not isinstance(got, BufferType):
+        return expected == got
+    if (expected.rank, expected.dtype, expected.scope) != (got.rank, got.dtype, got.scope):
+        return False
+    pairs = [*zip(expected.shape, got.shape, strict=True), *zip(expected.strides, got.strides, strict=True)]
+    known = [(want, have) for want, have in [*pairs, (expected.offset, got.offset)] if want.symbols <= sizes.keys()]
+    return got.align >= expected.align and all(
+        Prover().equal(want.substitute(sizes), have) is not False for want, have in known
+    )

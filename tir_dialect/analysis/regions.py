@@ -10,7 +10,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
-from tir_dialect.analysis.structure import is_defined_inside
+from tir_dialect.analysis.structure import is_defined_inside, root_buffer
 from tir_dialect.dims import Dim, constant, maximum, minimum
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
@@ -195,3 +195,30 @@ def _with_loops(
                 yield inner, loops
                 around = (*loops, space.variable(inner.induction_var)) if isinstance(inner, ForOp) else loops
                 yield from _with_loops(space, inner, around)
+
+
+def written_buffers(root: Operation) -> set[SSAValue]:
+    """The parameters and allocations that ops inside of `root` may write."""
+    return {buffer for op in root.walk() for buffer, is_store in _touched(op) if is_store}
+
+
+def touched_buffers(root: Operation) -> set[SSAValue]:
+    """The parameters and allocations that ops inside of `root` may read or write."""
+    return {buffer for op in root.walk() for buffer, _ in _touched(op)}
+
+
+def read_buffers(root: Operation) -> set[SSAValue]:
+    """The parameters and allocations that ops inside of `root` may read."""
+    return {buffer for op in root.walk() for buffer, is_store in _touched(op) if not is_store}
+
+
+def _touched(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
+    if isinstance(op, LoadOp | StoreOp):
+        yield root_buffer(op.buffer), isinstance(op, StoreOp)
+    elif isinstance(op, ReadsOp | WritesOp):
+        yield root_buffer(op.buffer), isinstance(op, WritesOp)
+    elif isinstance(op, CallOp | ForeignCallOp):
+        for argument in op.arguments:
+            if isinstance(argument.type, BufferType):
+                yield root_buffer(argument), False
+                yield root_buffer(argument), True

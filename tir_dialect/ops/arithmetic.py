@@ -199,7 +199,7 @@ _Number: TypeAlias = AnyFloat | IntegerType | IndexType
 def _element(type: Attribute) -> _Number | None:
     """The type of the lanes of a vector of numbers."""
     element = type.element_type if isa(type, VectorType) else type
-    return cast(_Number, element) if isinstance(element, AnyFloat | IntegerType | IndexType) else None
+    return cast("_Number", element) if isinstance(element, AnyFloat | IntegerType | IndexType) else None
 
 
 def _converts(kind: str, source: _Number | None, target: _Number | None) -> bool:

@@ -137,7 +137,7 @@ class Format(FormatProgram):
             [value for group in state.values for value in group],
             types,
             properties,
-            regions=[region for group in state.regions for region in cast(Sequence[Region], group)],
+            regions=[region for group in state.regions for region in cast("Sequence[Region]", group)],
         )
         if len(properties) < len(op.properties):
             op.properties = properties | op.properties  # those with default values last, as in an op that is made

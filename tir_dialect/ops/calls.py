@@ -25,16 +25,14 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import SymbolTable, SymbolUserOpInterface
+from xdsl.traits import SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.dims import Dim, Prover
 from tir_dialect.dtypes import is_dtype, scalar_type
 from tir_dialect.new_ops import as_value, fill_op
 from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.ops.directives import Number, ResultType, Symbol, Text
-from tir_dialect.ops.effects import UnknownEffects
-from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.effects import VERIFIERS, UnknownEffects
 from tir_dialect.ops.memory import i32_array
 from tir_dialect.types import BufferType
 
@@ -130,7 +128,7 @@ class _VerifiesCallee(SymbolUserOpInterface):
 
     def verify(self, op: Operation) -> None:
         if isinstance(op, CallOp) and op.get_toplevel_object() is not op:
-            _verify_call(op)
+            VERIFIERS.of("tir.call")(op)
 
 
 @op_definition
@@ -183,44 +181,6 @@ class CallOp(IRDLOperation):
         if unchecked:
             properties["unchecked"] = UnitAttr()
         fill_op(self, tuple(map(as_value, (*sizes, *arguments))), properties=properties)
-
-
-def _verify_call(op: CallOp) -> None:
-    callee = SymbolTable.lookup_symbol(op, op.callee)
-    if not isinstance(callee, PrimFuncOp):
-        raise VerifyException(f"'tir.call' op {op.callee} is not a 'tir.prim_func'")  # C1
-    if op.unchecked is not None and not callee.sym_name.data.startswith(ROUTINE):
-        raise VerifyException(
-            f"'tir.call' op unchecked calls are for routines, whose names begin with {ROUTINE}, got {op.callee}"
-        )  # C4
-    symbols, params = callee.symbols, callee.params
-    if len(op.sizes) != len(symbols) or len(op.arguments) != len(params):
-        raise VerifyException(
-            f"'tir.call' op {op.callee} expected {len(symbols)} sizes and {len(params)} arguments, got "
-            f"{len(op.sizes)} and {len(op.arguments)}"
-        )  # C2
-    from tir_dialect.analysis.dims import dim_of
-
-    dims = ((name, dim_of(size)) for name, size in zip(callee.symbol_names, op.sizes, strict=True))
-    sizes = {name: dim for name, dim in dims if dim is not None}
-    for index, (argument, param) in enumerate(zip(op.arguments, params, strict=True)):
-        if not _accepts(param.type, argument.type, sizes):
-            raise VerifyException(
-                f"'tir.call' op {op.callee} argument #{index} expected type {param.type}, got {argument.type}"
-            )  # C3
-
-
-def _accepts(expected: Attribute, got: Attribute, sizes: dict[str, Dim]) -> bool:
-    """Whether the types can be equal once all sizes are known."""
-    if not isinstance(expected, BufferType) or not isinstance(got, BufferType):
-        return expected == got
-    if (expected.rank, expected.dtype, expected.scope) != (got.rank, got.dtype, got.scope):
-        return False
-    pairs = [*zip(expected.shape, got.shape, strict=True), *zip(expected.strides, got.strides, strict=True)]
-    known = [(want, have) for want, have in [*pairs, (expected.offset, got.offset)] if want.symbols <= sizes.keys()]
-    return got.align >= expected.align and all(
-        Prover().equal(want.substitute(sizes), have) is not False for want, have in known
-    )
 
 
 @op_definition

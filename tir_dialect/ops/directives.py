@@ -39,7 +39,7 @@ class Text(Directive):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        printer.print_string_literal(cast(StringAttr, self.text.get(op)).data)
+        printer.print_string_literal(cast("StringAttr", self.text.get(op)).data)
 
 
 class Word(Directive):
@@ -52,7 +52,7 @@ class Word(Directive):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        printer.print_string(cast(StringAttr, self.word.get(op)).data)
+        printer.print_string(cast("StringAttr", self.word.get(op)).data)
 
 
 class Number(Directive):
@@ -65,7 +65,7 @@ class Number(Directive):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        printer.print_int(cast(IntegerAttr, self.number.get(op)).value.data)
+        printer.print_int(cast("IntegerAttr", self.number.get(op)).value.data)
 
 
 class Symbol(Directive):
@@ -78,7 +78,7 @@ class Symbol(Directive):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        printer.print_symbol_name(cast(SymbolRefAttr, self.symbol.get(op)).string_value())
+        printer.print_symbol_name(cast("SymbolRefAttr", self.symbol.get(op)).string_value())
 
 
 class DimExpr(Directive):
@@ -91,7 +91,7 @@ class DimExpr(Directive):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        print_dim(printer, cast(DimAttr, self.dim.get(op)).data)
+        print_dim(printer, cast("DimAttr", self.dim.get(op)).data)
 
 
 class Dims(Directive):
@@ -162,4 +162,4 @@ class TypeProperty(Directive):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        printer.print_attribute(cast(Attribute, self.type.get(op)))
+        printer.print_attribute(cast("Attribute", self.type.get(op)))

@@ -101,6 +101,7 @@ Verifier: TypeAlias = Callable[[Any], None]
 VERIFIERS: ExternalModels[Verifier] = ExternalModels(
     {
         "tir.block": "tir_dialect.analysis.functions",
+        "tir.call": "tir_dialect.analysis.functions",
         "tir.match_buffer": "tir_dialect.analysis.functions",
         "tir.prim_func": "tir_dialect.analysis.functions",
     }

@@ -100,18 +100,18 @@ class HandleTable:
 
     def loop(self, op: ForOp) -> Loop:
         """The handle of a loop."""
-        return cast(Loop, self._by_op.setdefault(op, Loop(op)))
+        return cast("Loop", self._by_op.setdefault(op, Loop(op)))
 
     def block(self, op: BlockOp) -> Block:
         """The handle of a block."""
-        return cast(Block, self._by_op.setdefault(op, Block(op)))
+        return cast("Block", self._by_op.setdefault(op, Block(op)))
 
     def root(self, func: PrimFuncOp) -> Block:
         """The handle of a function as TVM's root block; its op is a dummy in no function."""
         found = next((handle for handle, root in self._roots.items() if root is func), None)
         if found is None:
             self._roots[found := Block(BlockOp(ROOT))] = func
-        return cast(Block, found)
+        return cast("Block", found)
 
     def function_of(self, handle: Handle) -> PrimFuncOp | None:
         """The function that a handle stands for as the root block; `None` for any other handle."""
@@ -151,9 +151,9 @@ class HandleTable:
         other = type(self)()
         for op, handle in self._by_op.items():
             if op in ops:
-                other._copies[handle] = other._by_op[ops[op]] = type(handle)(cast(Any, ops[op]))
+                other._copies[handle] = other._by_op[ops[op]] = type(handle)(cast("Any", ops[op]))
         for handle, func in self._roots.items():
-            other._copies[handle] = other.root(cast(PrimFuncOp, ops[func]))
+            other._copies[handle] = other.root(cast("PrimFuncOp", ops[func]))
         for handle, own in self._copies.items():
             other._copies[handle] = other._copies.get(own, own)
         return other

@@ -278,7 +278,7 @@ def _fits(value: object, node: ast.expr, names: Mapping[str, object]) -> bool:
             if kind is not bool and isinstance(value, bool):
                 return False
             # NumPy's numbers are numbers, too
-            return isinstance(value, Real if kind is float else Integral if kind is int else cast(type, kind))
+            return isinstance(value, Real if kind is float else Integral if kind is int else cast("type", kind))
         case ast.Subscript(value=ast.Name(id=name), slice=inner):
             return _fits_generic(value, name, inner, names)
         case _:

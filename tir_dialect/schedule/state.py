@@ -17,10 +17,10 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.raw_memory import AddressOfOp
+from tir_dialect.schedule.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.handles import ROOT, Block, HandleTable, Loop, ScheduleError, handles_in, is_inside
 from tir_dialect.schedule.instruction import NAMED, Recording, too_great, wrong_arguments
-from tir_dialect.schedule.rewriting.edits import blocks_in, erase_dead_ops, scope_of
-from tir_dialect.schedule.rewriting.materialize import hoist_sizes
+from tir_dialect.schedule.materialize import hoist_sizes
 from tir_dialect.schedule.trace import QUERIES, Trace
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import size_of
@@ -289,7 +289,7 @@ class ScheduleState(ScheduleBase):
         other = type(self)(root)
         other.random.setstate(self.random.getstate())
         if (current := self.functions.current) is not None:
-            other.functions.current = cast(PrimFuncOp, copies[current])
+            other.functions.current = cast("PrimFuncOp", copies[current])
         other._handles = self._handles.copy(copies)
         other.trace = self.trace.copy(other._handles.copies)
         other._validator = self._validator
@@ -443,7 +443,7 @@ def primitive(function: _F) -> _F:
     def wrapper(self: ScheduleState, *args: Any, **kwargs: Any) -> Any:
         return self.run(function, args, kwargs)
 
-    return cast(_F, wrapper)
+    return cast("_F", wrapper)
 
 
 def query(function: _F) -> _F:

@@ -13,10 +13,10 @@ from typing import TypeAlias, cast, overload
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
+from tir_dialect.analysis.regions import written_buffers
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.annotations import Note, note_of
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.schedule.legality.accesses import written_buffers
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, as_index
 from tir_dialect.te.compute import Attr, annotations_of, current_tag

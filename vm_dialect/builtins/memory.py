@@ -204,7 +204,7 @@ def _dimensions(value: object, subject: str) -> tuple[int, ...]:
     if isinstance(value, tvm_ffi.Tensor):
         return value.shape
     if isinstance(value, tvm_ffi.Shape):
-        return tuple(cast(Sequence[int], value))
+        return tuple(cast("Sequence[int]", value))
     raise TypeError(render(messages.wrong_kind(subject, "shape"), name=kind_of(value)))
 
 

@@ -188,7 +188,7 @@ class ViewOp(BuiltinOp):
     @override
     def verify_(self) -> None:
         _verify_rank(self, self.dims, self.result.type)  # C1
-        tensor, result = cast(TensorType, self.tensor.type), self.result.type
+        tensor, result = cast("TensorType", self.tensor.type), self.result.type
         if tensor.dtype != result.dtype:
             raise VerifyException(f"'vm.view' op expected the dtype of {tensor}, got {result}")  # C2
 

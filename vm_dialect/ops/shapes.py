@@ -146,7 +146,7 @@ class ShapeOfOp(BuiltinOp):
 
     @override
     def verify_(self) -> None:
-        tensor, shape = cast(TensorType, self.tensor.type), self.result.type
+        tensor, shape = cast("TensorType", self.tensor.type), self.result.type
         if tensor.rank != shape.rank:
             raise VerifyException(f"'vm.shape_of' op expected {ShapeType(tensor.rank)}, got {shape}")  # C1
 

@@ -397,7 +397,7 @@ class Kind(Directive):
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Writes `add`."""
         state.print_whitespace(printer)
-        printer.print_string(cast(IntKindAttr, self.kind.get(op)).data.value)
+        printer.print_string(cast("IntKindAttr", self.kind.get(op)).data.value)
 
 
 @op_definition

@@ -353,8 +353,8 @@ def _tune(inputs: _Inputs, args: argparse.Namespace, options: BuildOptions) -> _
 
 
 def _search(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arguments: Sequence[object]) -> None:
+    from lowering.compiler.tuning_file import default_path
     from lowering.tune import tune
-    from lowering.tune.location import default_path
 
     ranks: AbstractContextManager[Executor | None] = nullcontext()
     if args.tune_on_ranks:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from lowering.tune.location import nothing_is_tuned
+from lowering.compiler.tuning_file import nothing_is_tuned
 from lowering.verify.module import verify_module
 from xdsl_relax.cli.arguments import add_build_options, add_load_option, add_save_weights_option, build_options
 from xdsl_relax.cli.diagnostics import ToolError, run_tool

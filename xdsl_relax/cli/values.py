@@ -202,9 +202,9 @@ def _as_argument(value: object) -> object:
         case bool() | int() | float() | str() | None:
             return value
         case tuple():
-            return tuple(map(_as_argument, cast(tuple[object, ...], value)))
+            return tuple(map(_as_argument, cast("tuple[object, ...]", value)))
         case list():
-            return tvm_ffi.Shape(tuple(cast(list[int], value)))
+            return tvm_ffi.Shape(tuple(cast("list[int]", value)))
         case _:
             raise ValueError(f"not a value of the language: {value}")
 
@@ -241,7 +241,7 @@ def leaves(result: object, names: Sequence[str] = (), position: tuple[int | str,
     the result, or each field of the tuple, is called so.
     """
     if isinstance(result, tuple | list | tvm_ffi.Array) and not isinstance(result, tvm_ffi.Shape):
-        fields = list(cast(Sequence[object], result))
+        fields = list(cast("Sequence[object]", result))
         for index, field in enumerate(fields):
             inner = (names[index],) if len(names) == len(fields) != 1 else (*(position or names or ("output",)), index)
             yield from leaves(field, (), inner)

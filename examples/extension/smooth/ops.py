@@ -7,7 +7,7 @@ from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.irdl import operand_def, prop_def, result_def
 
 from relax_dialect.ops.fields import number
-from relax_dialect.ops.scalars import Domain
+from relax_dialect.scalars import Domain
 from xdsl_relax.extend import Inference, Operator, TensorType, op_definition, register_dialect
 
 

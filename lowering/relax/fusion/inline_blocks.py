@@ -16,7 +16,7 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.rewriting.edits import is_index_op
+from tir_dialect.schedule.edits import is_index_op
 from tir_dialect.types import IteratorKind
 from tir_dialect.walking import ops_in
 

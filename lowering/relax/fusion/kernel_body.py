@@ -28,7 +28,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.scalars import DimOp
-from tir_dialect.schedule.rewriting.edits import is_index_op
+from tir_dialect.schedule.edits import is_index_op
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
 

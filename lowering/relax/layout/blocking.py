@@ -8,15 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import isfinite, prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import DenseArrayBase, Float32Type, StringAttr, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
+from lowering.relax.matchers import array_of, dims_of, reshaped, shape_of
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.inference import ONE
 from relax_dialect.interpreter.rearranging import relaid, relaid_shape
@@ -29,17 +28,16 @@ from relax_dialect.ops.image import Resize1dOp
 from relax_dialect.ops.indexing import StridedSliceOp
 from relax_dialect.ops.joining import ConcatOp, SplitOp
 from relax_dialect.ops.layouts import Layout
-from relax_dialect.ops.manipulation import ExpandDimsOp, ReshapeOp
+from relax_dialect.ops.manipulation import ExpandDimsOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.pooling import AdaptiveAvgPool2dOp, AvgPool2dOp, MaxPool2dOp
 from relax_dialect.ops.rearranging import LayoutTransformOp, PadOp
 from relax_dialect.ops.reduction import MaxOp, MeanOp, MinOp, ReductionOp, SumOp
-from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.sorting import WhereOp
 from relax_dialect.ops.unary import AbsOp, NegativeOp, RoundOp, SigmoidOp, SquareOp, TanhOp, UnaryOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import constant
 from tir_dialect.lazy_arrays import Elements, computed
 from tir_dialect.weights import TensorAttr, WeightAttr, tensor_attr
 from vm_dialect.tensors import aligned_copy
@@ -78,28 +76,10 @@ class Blocking:
         return channels % self.size == 0
 
 
-def dims_of(value: SSAValue) -> tuple[Dim, ...] | None:
-    """The dimensions of a tensor, if all of them have a name."""
-    return value.type.known_dims if isinstance(value.type, TensorType) else None
-
-
-def shape_of(value: SSAValue) -> tuple[Dim, ...]:
-    """The dimensions of a tensor all of whose dimensions have a name; `ValueError` for others."""
-    dims = dims_of(value)
-    if dims is None:
-        raise ValueError(f"expected a tensor of known dimensions, got {value.type}")
-    return dims
-
-
 def is_one_position(value: SSAValue) -> bool:
     """Whether data without blocks has one position only, so that both layouts have its elements in one order."""
     dims = dims_of(value)
     return dims is not None and len(dims) == 4 and dims[2] is ONE and dims[3] is ONE
-
-
-def array_of(value: SSAValue) -> NDArray[Any] | None:
-    """The elements of a constant that are in this process."""
-    return value.owner.array if isinstance(value.owner, ConstantOp) else None
 
 
 class Conversions:
@@ -187,12 +167,6 @@ def _relaid(elements: Elements, source: str, target: str) -> Elements:
     before, after = Layout(source).dims, Layout(target).dims
     shape = relaid_shape(elements.shape, before, after)
     return computed(lambda array: aligned_copy(relaid(array, before, after)), elements, shape, elements.dtype)
-
-
-def reshaped(value: SSAValue, dims: list[Dim]) -> list[Operation]:
-    """The ops that give a value another shape."""
-    shape = ShapeOp(dims)
-    return [shape, ReshapeOp(value, shape)]
 
 
 def first_channels(value: SSAValue, channels: int) -> list[Operation]:

@@ -11,12 +11,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.rewrites.simplify_reshapes import (
-    dims_of,
-    is_elementwise,
-    is_single_element,
-    used_only_by,
-)
+from lowering.relax.matchers import dims_of, is_elementwise, is_single_element, used_only_by
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, ForwardConvolutionOp

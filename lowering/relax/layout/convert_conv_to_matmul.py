@@ -9,7 +9,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.layout.blocking import dims_of, reshaped
+from lowering.relax.matchers import dims_of, reshaped
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.inference import ONE
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, ForwardConvolutionOp

@@ -21,18 +21,8 @@ from xdsl.utils.exceptions import VerifyException
 from lowering.locations import inherit_location
 from lowering.registry import Pass, pass_target
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.layout.blocking import (
-    WEIGHTS,
-    Blocking,
-    Conversions,
-    Known,
-    Role,
-    Step,
-    array_of,
-    dims_of,
-    is_one_position,
-    step_of,
-)
+from lowering.relax.layout.blocking import WEIGHTS, Blocking, Conversions, Known, Role, Step, is_one_position, step_of
+from lowering.relax.matchers import array_of, dims_of
 from lowering.rewriting import IndexedPattern, apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.inference import ONE

@@ -19,7 +19,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.layout.blocking import dims_of, reshaped, shape_of
+from lowering.relax.matchers import dims_of, reshaped, shape_of
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, TransposedConvolutionOp

@@ -15,14 +15,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.rewrites.simplify_reshapes import (
-    Elementwise,
-    dims_of,
-    dtype_of,
-    is_elementwise,
-    is_single_element,
-    used_only_by,
-)
+from lowering.relax.matchers import Elementwise, dims_of, dtype_of, is_elementwise, is_single_element, used_only_by
 from lowering.rewriting import Canonicalize, PatternIndex, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written, may_be_view, unchanged_between
 from relax_dialect.ops.joining import ConcatOp

@@ -18,15 +18,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass, pass_target
 from lowering.relax.insert_guards import apply_graph_patterns
+from lowering.relax.matchers import Elementwise, dims_of, dtype_of, is_elementwise, is_single_element, used_only_by
 from lowering.relax.rewrites.fold_constants import constant_of
-from lowering.relax.rewrites.simplify_reshapes import (
-    Elementwise,
-    dims_of,
-    dtype_of,
-    is_elementwise,
-    is_single_element,
-    used_only_by,
-)
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.interpreter.machine import Interpreter

@@ -5,59 +5,23 @@ permutations and reshapes ask of operators.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias, TypeGuard, get_args
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
+from lowering.relax.matchers import Elementwise, dims_of, is_single_element, used_only_by
 from lowering.rewriting import Canonicalize, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
-from relax_dialect.ops.activation import ClipOp, LeakyReluOp, SoftplusOp
-from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.manipulation import ReshapeOp, ViewOp
-from relax_dialect.ops.operator import ElementwiseOp, Operator
+from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.values import ConstantOp
-from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 from tir_dialect.weights import tensor_attr
-
-Elementwise: TypeAlias = ElementwiseOp | AstypeOp | ClipOp | LeakyReluOp | SoftplusOp
-"""The operators that compute an element of the result from the elements at its index, after broadcasting."""
-
-
-_ELEMENTWISE = get_args(Elementwise)
-
-
-def is_elementwise(op: object) -> TypeGuard[Elementwise]:
-    """Whether an element of the result is computed from the elements at its index, after broadcasting."""
-    return isinstance(op, _ELEMENTWISE)
-
-
-def dims_of(value: SSAValue) -> tuple[Dim, ...] | None:
-    """The dimensions of a tensor, if all are known."""
-    info = value.type
-    return info.known_dims if isinstance(info, TensorType) else None
-
-
-def dtype_of(value: SSAValue) -> Attribute | None:
-    """The dtype of a tensor, if it is known."""
-    return value.type.dtype if isinstance(value.type, TensorType) else None
-
-
-def is_single_element(value: SSAValue) -> bool:
-    """Whether a tensor has one element, so that it is broadcast wherever it stands."""
-    dims = dims_of(value)
-    return dims is not None and all(dim.constant_value == 1 for dim in dims)
-
-
-def used_only_by(value: SSAValue, op: Operation) -> bool:
-    """Whether `op` alone uses a value, once or several times."""
-    return all(use.operation is op for use in value.uses)
 
 
 class SimplifyReshapesPass(Pass):

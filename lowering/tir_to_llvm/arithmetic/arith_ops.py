@@ -157,7 +157,7 @@ def operand_element(op: Operation) -> Attribute:
 
 
 def _constant(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    value, type_ = cast(arith.ConstantOp, op).value, op.results[0].type
+    value, type_ = cast("arith.ConstantOp", op).value, op.results[0].type
     match value:
         case IntegerAttr():
             return b.integer(value.value.data, llvm_type(type_))
@@ -190,7 +190,7 @@ def _integer(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Seq
 def _shift(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     """A shift by the width or more moves all bits out; LLVM gives no meaning to it."""
     value, amount = operands
-    bits = cast(IntegerType, element_type(value.type)).width.data
+    bits = cast("IntegerType", element_type(value.type)).width.data
     known = b.known_integer(amount)
     if known is not None and 0 <= known < bits:
         return b.make(kind, (value, amount), value.type)
@@ -227,28 +227,28 @@ def _integer_extremum(intrinsic: str, b: LLVMBuilder, op: Operation, operands: S
 
 
 def _cmpi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    predicate = llvm.ICmpPredicateFlag.from_int(cast(arith.CmpiOp, op).predicate.value.data)
+    predicate = llvm.ICmpPredicateFlag.from_int(cast("arith.CmpiOp", op).predicate.value.data)
     return b.compare(predicate.value, operands[0], operands[1])
 
 
 def _cmpf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     type_ = operand_element(op)
     lhs, rhs = (convert_float(b, operand, type_, compute_type(type_)) for operand in operands)
-    predicate = llvm.FCmpPredicateFlag.from_int(cast(arith.CmpfOp, op).predicate.value.data)
+    predicate = llvm.FCmpPredicateFlag.from_int(cast("arith.CmpfOp", op).predicate.value.data)
     return b.compare_floats(predicate.value, lhs, rhs)
 
 
 def _compare(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     """Lane by lane."""
-    number, type_ = cast(CompareOp, op).number, operand_element(op)
-    if not cast(CompareOp, op).is_float:
+    number, type_ = cast("CompareOp", op).number, operand_element(op)
+    if not cast("CompareOp", op).is_float:
         return b.compare(llvm.ICmpPredicateFlag.from_int(number).value, *operands)
     lhs, rhs = (convert_float(b, operand, type_, compute_type(type_)) for operand in operands)
     return b.compare_floats(llvm.FCmpPredicateFlag.from_int(number).value, lhs, rhs)
 
 
 def _convert(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    return ARITH_LOWERINGS[cast(ConvertOp, op).scalar_op](b, op, operands)
+    return ARITH_LOWERINGS[cast("ConvertOp", op).scalar_op](b, op, operands)
 
 
 def _select(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
@@ -279,7 +279,7 @@ def _index_cast(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> 
         return value
     if known is not None:
         return b.integer(known, target)
-    wider = cast(IntegerType, source).width.data < cast(IntegerType, target).width.data
+    wider = cast("IntegerType", source).width.data < cast("IntegerType", target).width.data
     return b.make(llvm.SExtOp if wider else llvm.TruncOp, (value,), like(value.type, target))
 
 
@@ -302,7 +302,7 @@ def _bitcast(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSA
     if source == wanted:
         return value
     if isinstance(source, IntegerType) and isinstance(wanted, IntegerType):  # the bits of a small float have a byte
-        narrower = cast(IntegerType, wanted).width.data < cast(IntegerType, source).width.data
+        narrower = cast("IntegerType", wanted).width.data < cast("IntegerType", source).width.data
         return b.make(llvm.TruncOp if narrower else llvm.ZExtOp, (value,), target)
     return b.make(llvm.BitcastOp, (value,), target)
 

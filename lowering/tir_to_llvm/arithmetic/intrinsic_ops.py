@@ -53,7 +53,7 @@ _WORD = 32
 
 
 def _dot(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    dot = cast(DotOp, op)
+    dot = cast("DotOp", op)
     lhs, rhs, total = operands
     if dot.is_float:
         name = _instruction(b, (_FLOATS,), lanes_of(total.type))
@@ -204,7 +204,7 @@ _ARM = {16: "llvm.aarch64.neon.tbl1.v16i8"}
 
 
 def _lookup(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    lookup, (vector,) = cast(LookupOp, op), operands
+    lookup, (vector,) = cast("LookupOp", op), operands
     size = lanes_of(vector.type) * (1 if lookup.is_of_bytes else 4)
     numbers = b.make(llvm.BitcastOp, (vector,), _bytes(size))
     numbers = b.make(llvm.AndOp, (numbers, b.integer(ENTRIES - 1, numbers.type)), numbers.type)

@@ -374,7 +374,7 @@ def memory_type(type_: Attribute) -> Attribute:
 
 
 def _is_padded(type_: Attribute) -> bool:
-    return isinstance(type_, IntegerType) and cast(IntegerType, type_).width.data < 8
+    return isinstance(type_, IntegerType) and cast("IntegerType", type_).width.data < 8
 
 
 def from_memory(b: LLVMBuilder, value: SSAValue, type_: Attribute) -> SSAValue:

@@ -16,7 +16,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.llvm.loading import library_symbol
+from lowering.runtime.loading import library_symbol
 from relax_dialect.builder import BlockBuilder, Expr, op, tensor
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
@@ -192,7 +192,7 @@ def module_of(case: Case) -> ModuleOp:
     builder = BlockBuilder()
     types = {f"x{number}": tensor(tuple(shape), "f32") for number, shape in enumerate(case.shapes)}
     with builder.function("main", types) as inputs:
-        builder.emit_func_output(cast(Callable[..., Expr], case.program)(*inputs))
+        builder.emit_func_output(cast("Callable[..., Expr]", case.program)(*inputs))
     return builder.get()
 
 
@@ -209,7 +209,7 @@ def test_errors_of_long_sums_are_small(name: str) -> None:
     main = VirtualMachine(build(module_of(case)))["main"]
     for kind, most in (("equal", WORST), ("positive", USUAL)):
         inputs = numbers(case, kind)
-        expected = cast(Callable[..., Array], case.reference)(*(each.astype(np.float64) for each in inputs))
+        expected = cast("Callable[..., Array]", case.reference)(*(each.astype(np.float64) for each in inputs))
         error = np.abs(to_numpy(main(*map(from_numpy, inputs))) - expected).max() / np.abs(expected).max()
         assert error <= most * EPSILON, f"{kind}: {error / EPSILON}"
 

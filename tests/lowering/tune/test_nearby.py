@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from lowering.compiler.tuning_database import Call, TuningDatabase, nearby
 from lowering.parsing import parse_module
 from lowering.tune import tune
-from lowering.tune.database import Call, TuningDatabase, nearby
 from tests.lowering.tune.support import MAP, arrays, groups, races
 from tests.support.tir import parse_prim_func
 

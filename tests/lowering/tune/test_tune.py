@@ -20,9 +20,9 @@ from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler import kernels as kernels
 from lowering.compiler.kernel_maker import DEFAULT_OPTIONS, lower_kernel
 from lowering.compiler.kernels import plan_kernels
+from lowering.compiler.tuning_database import Choice, Record, TuningDatabase, kernel_key
 from lowering.parsing import parse_module
 from lowering.tune import tune
-from lowering.tune.database import Choice, Record, TuningDatabase, kernel_key
 from lowering.tune.search import Search, candidates
 from lowering.tune.tuner import Task, kernels_of, record_calls, run
 from tests.lowering.tune.support import MAP, ONE, SQUARE, arrays, expected, groups, races

@@ -15,7 +15,7 @@ from lowering import build
 from lowering.llvm.binding import enable_inline_assembler
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.features import FEATURES, code_features
-from lowering.llvm.loading import object_symbols, renamed
+from lowering.runtime.loading import object_symbols, renamed
 from lowering.vm_to_llvm.library import CHECKED, check_text, library_code
 from relax_dialect.builder import BlockBuilder
 from tir_dialect.target import NAMED_TARGETS, Target

@@ -7,7 +7,7 @@ import pytest
 import tvm_ffi
 
 from lowering.llvm.compiler import compile_object
-from lowering.llvm.loading import load_objects
+from lowering.runtime.loading import load_objects
 from lowering.vm_to_llvm.objects import runtime_object
 from lowering.vm_to_llvm.runtime_text import PARTS
 from tir_dialect.target import Target

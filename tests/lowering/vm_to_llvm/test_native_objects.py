@@ -16,8 +16,8 @@ from xdsl.dialects.llvm import LLVMPointerType, LLVMVoidType
 from lowering.compiler.kernels import compile_prim_funcs
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.llvm_text import llvm_text
-from lowering.llvm.loading import ObjectSymbols, load_objects, object_symbols
 from lowering.parsing import parse_module
+from lowering.runtime.loading import ObjectSymbols, load_objects, object_symbols
 from lowering.vm_to_llvm.abi import RUNTIME
 from lowering.vm_to_llvm.convert_vm_to_llvm import lower_functions
 from lowering.vm_to_llvm.library import library_code

@@ -13,8 +13,8 @@ import tvm_ffi
 from lowering import build
 from lowering.compiler.compilation import work_of
 from lowering.compiler.peaks import machine_peaks
-from lowering.llvm.loading import object_symbols
 from lowering.parsing import parse_module
+from lowering.runtime.loading import object_symbols
 from relax_dialect.builder import BlockBuilder
 from relax_dialect.builder import op as ops
 from tests.support.programs import runner

@@ -36,7 +36,7 @@ def _main(mode: str) -> Callable[..., Any]:
     module = parse_module(TEXT)
     if mode == "interpret":
         return lambda x: run(module, "main", [x])
-    return VirtualMachine(build(module, mode=cast(Mode, mode)))["main"]
+    return VirtualMachine(build(module, mode=cast("Mode", mode)))["main"]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -15,8 +15,8 @@ import tvm_ffi
 
 import xdsl_relax as xr
 from lowering import build
-from lowering.llvm.loading import library_symbol
 from lowering.parsing import parse_module
+from lowering.runtime.loading import library_symbol
 from vm_dialect import VirtualMachine, load_library
 
 # The threads that a loop of the caller may have, before and after a call of another program.

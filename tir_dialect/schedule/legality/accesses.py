@@ -101,36 +101,9 @@ def _through_views(space: IndexSpace, op: Operation, buffer: SSAValue, is_store:
     return Access(op, root_buffer(buffer), is_store, tuple(axes))
 
 
-def written_buffers(root: Operation) -> set[SSAValue]:
-    """The parameters and allocations that ops inside of `root` may write."""
-    return {buffer for op in root.walk() for buffer, is_store in _touched(op) if is_store}
-
-
-def touched_buffers(root: Operation) -> set[SSAValue]:
-    """The parameters and allocations that ops inside of `root` may read or write."""
-    return {buffer for op in root.walk() for buffer, _ in _touched(op)}
-
-
-def read_buffers(root: Operation) -> set[SSAValue]:
-    """The parameters and allocations that ops inside of `root` may read."""
-    return {buffer for op in root.walk() for buffer, is_store in _touched(op) if not is_store}
-
-
 def described(buffer: SSAValue) -> str:
     """A buffer in messages."""
     return f'buffer "{buffer.name_hint}"' if buffer.name_hint else "a buffer"
-
-
-def _touched(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
-    if isinstance(op, LoadOp | StoreOp):
-        yield root_buffer(op.buffer), isinstance(op, StoreOp)
-    elif isinstance(op, ReadsOp | WritesOp):
-        yield root_buffer(op.buffer), isinstance(op, WritesOp)
-    elif isinstance(op, CallOp | ForeignCallOp):
-        for argument in op.arguments:
-            if isinstance(argument.type, BufferType):
-                yield root_buffer(argument), False
-                yield root_buffer(argument), True
 
 
 def conflicting_buffers(space: IndexSpace, loop: ForOp) -> list[SSAValue]:

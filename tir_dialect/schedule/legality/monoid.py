@@ -21,8 +21,8 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.schedule.edits import is_index_op
 from tir_dialect.schedule.legality.motion import touches
-from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import BufferType
 

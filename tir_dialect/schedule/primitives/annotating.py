@@ -28,8 +28,8 @@ from tir_dialect.schedule.legality.boxes import loops_between, range_of
 from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.independence import check_parallel
 from tir_dialect.schedule.legality.motion import kind_of
+from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.rewriting.buffers import Which, any_buffer, checked_scope, read_buffer, retype, written_buffer
-from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import shape_of
 from tir_dialect.te.emit_scalar import emit_cast

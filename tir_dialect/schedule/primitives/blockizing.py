@@ -16,17 +16,17 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, from_term, maximu
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
-from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.legality.instances import Instances, check_in_order
-from tir_dialect.schedule.primitives.reductions import check_pure_loops, driven_apart, nest_init
-from tir_dialect.schedule.rewriting.edits import (
+from tir_dialect.schedule.edits import (
     common_insert_point,
     is_index_op,
     only_statement,
     rebuild_block,
     unique_block_name,
 )
-from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
+from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.legality.instances import Instances, check_in_order
+from tir_dialect.schedule.materialize import Materializer, header_value
+from tir_dialect.schedule.primitives.reductions import check_pure_loops, driven_apart, nest_init
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import Less, conditions_of, iterator_extent, sized_extent

@@ -10,15 +10,16 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.regions import AxisRange, read_buffers, written_buffers
 from tir_dialect.analysis.structure import child_blocks, enclosing_block, enclosing_loops
 from tir_dialect.dims import constant
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import BufferViewOp, ReadsOp, WritesOp
+from tir_dialect.schedule.edits import before_all, is_index_op, scope_of, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
+from tir_dialect.schedule.legality.accesses import Access, accesses_in
 from tir_dialect.schedule.legality.boxes import box_in, clipped
 from tir_dialect.schedule.legality.consumers import check_consumer, is_certain, missing_in_copy
 from tir_dialect.schedule.legality.elementwise import check_plain_uses, other_use
@@ -41,7 +42,6 @@ from tir_dialect.schedule.rewriting.cache_placement import (
     unshared_insert_point,
     unwritten_insert_point,
 )
-from tir_dialect.schedule.rewriting.edits import before_all, is_index_op, scope_of, unique_block_name
 from tir_dialect.schedule.rewriting.nests import (
     allocate_like,
     check_no_branch,

@@ -10,20 +10,14 @@ from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.init import init_placement
-from tir_dialect.analysis.regions import AxisRange, block_regions
+from tir_dialect.analysis.regions import AxisRange, block_regions, read_buffers, written_buffers
 from tir_dialect.analysis.structure import ancestors, is_defined_inside, root_buffer
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.legality.accesses import (
-    Access,
-    accesses_in,
-    conflicting_buffers,
-    read_buffers,
-    written_buffers,
-)
+from tir_dialect.schedule.legality.accesses import Access, accesses_in, conflicting_buffers
 from tir_dialect.schedule.legality.boxes import Position, box_in, join, positions_of
 from tir_dialect.schedule.legality.consumers import available
 from tir_dialect.schedule.legality.elementwise import own_allocation

@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.regions import read_buffers
 from tir_dialect.analysis.structure import ancestors, enclosing_block, is_defined_inside, root_buffer
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
@@ -21,9 +22,9 @@ from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp
+from tir_dialect.schedule.edits import erase_nest
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import inverse
-from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.elementwise import (
     ElementBlock,
     check_moved_up,
@@ -33,9 +34,8 @@ from tir_dialect.schedule.legality.elementwise import (
 )
 from tir_dialect.schedule.legality.instances import Instances, check_new_instances
 from tir_dialect.schedule.legality.motion import describe, kind_of, runs_between, touches
+from tir_dialect.schedule.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.buffers import check_declared, redeclare
-from tir_dialect.schedule.rewriting.edits import erase_nest
-from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.nests import earlier_user, hoist_allocation
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive

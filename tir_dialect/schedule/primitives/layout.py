@@ -11,22 +11,21 @@ from xdsl.ir import Block as IRBlock
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.regions import AxisRange, read_buffers, written_buffers
 from tir_dialect.analysis.structure import enclosing_block, enclosing_loops
 from tir_dialect.dims import Dim, constant, product, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.schedule.edits import erase_nest, nest_of, only_statement, set_condition
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike, inverse
-from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
 from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.independence import check_reorderable
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.motion import describe, kind_of
+from tir_dialect.schedule.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.buffers import Which, any_buffer, mapped_shape, retype
-from tir_dialect.schedule.rewriting.edits import erase_nest, nest_of, only_statement, set_condition
-from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.nests import check_plain_conditions, insert_nest
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.rewriting.partial_writes import PadValue, fill, old_indices, pad_value_of

@@ -14,6 +14,7 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tir_dialect.analysis.regions import read_buffers
 from tir_dialect.analysis.structure import is_defined_inside, loop_of, root_buffer
 from tir_dialect.dims import Dim, ceildiv, from_term, maximum, minimum
 from tir_dialect.ops.blocks import BlockOp, InitOp
@@ -21,16 +22,7 @@ from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
-from tir_dialect.schedule.handles import Block, Loop, ScheduleError, is_inside
-from tir_dialect.schedule.legality.accesses import read_buffers
-from tir_dialect.schedule.legality.elementwise import check_plain_uses, element_block, iterators_of_indices
-from tir_dialect.schedule.legality.independence import bare_statements
-from tir_dialect.schedule.legality.monoid import combination
-from tir_dialect.schedule.legality.motion import describe, touches
-from tir_dialect.schedule.primitives.loops import check_serial
-from tir_dialect.schedule.primitives.reductions import loops_from, nest_init
-from tir_dialect.schedule.rewriting.buffers import redirect
-from tir_dialect.schedule.rewriting.edits import (
+from tir_dialect.schedule.edits import (
     is_index_op,
     nest_of,
     only_statement,
@@ -38,7 +30,15 @@ from tir_dialect.schedule.rewriting.edits import (
     set_condition,
     unique_block_name,
 )
-from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
+from tir_dialect.schedule.handles import Block, Loop, ScheduleError, is_inside
+from tir_dialect.schedule.legality.elementwise import check_plain_uses, element_block, iterators_of_indices
+from tir_dialect.schedule.legality.independence import bare_statements
+from tir_dialect.schedule.legality.monoid import combination
+from tir_dialect.schedule.legality.motion import describe, touches
+from tir_dialect.schedule.materialize import Materializer, header_value
+from tir_dialect.schedule.primitives.loops import check_serial
+from tir_dialect.schedule.primitives.reductions import loops_from, nest_init
+from tir_dialect.schedule.rewriting.buffers import redirect
 from tir_dialect.schedule.rewriting.nests import (
     check_no_branch,
     check_sequential,

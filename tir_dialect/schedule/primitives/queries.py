@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tir_dialect.analysis.regions import read_buffers, written_buffers
 from tir_dialect.analysis.structure import child_blocks, enclosing_loops
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.schedule.edits import blocks_in, scope_of
 from tir_dialect.schedule.handles import Block, Loop
-from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
-from tir_dialect.schedule.rewriting.edits import blocks_in, scope_of
 from tir_dialect.schedule.state import ScheduleState, primitive, query
 
 

@@ -13,14 +13,15 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dependence import Axis, Dependence, determine, is_loop_variable
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.regions import AxisRange, written_buffers
 from tir_dialect.analysis.structure import ancestors, enclosing_loops, is_defined_inside, loop_of, root_buffer
 from tir_dialect.dims import Dim, constant, product
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.schedule.edits import erase_nest, rebuild_block, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.legality.accesses import accesses_in, loop_names, written_buffers
+from tir_dialect.schedule.legality.accesses import accesses_in, loop_names
 from tir_dialect.schedule.legality.boxes import box_in
 from tir_dialect.schedule.legality.elementwise import (
     ElementBlock,
@@ -32,8 +33,7 @@ from tir_dialect.schedule.legality.elementwise import (
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.monoid import Combination, check_monoid, check_neutral, combination
 from tir_dialect.schedule.legality.motion import describe, touches
-from tir_dialect.schedule.rewriting.edits import erase_nest, rebuild_block, unique_block_name
-from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
+from tir_dialect.schedule.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.nests import check_no_branch, earlier_user, hoist_allocation
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive

@@ -23,10 +23,12 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.schedule.edits import nest_of, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.monoid import Combination, check_monoid, check_neutral, combination, is_neutral
 from tir_dialect.schedule.legality.motion import describe, touches
+from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.primitives.reductions import (
     check_elements,
     check_once,
@@ -36,8 +38,6 @@ from tir_dialect.schedule.primitives.reductions import (
     hoist_init,
     nest_copies,
 )
-from tir_dialect.schedule.rewriting.edits import nest_of, unique_block_name
-from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.nests import check_no_branch
 from tir_dialect.schedule.rewriting.normalize import Cloner, Redirect, check_cloneable
 from tir_dialect.schedule.state import ScheduleState, primitive

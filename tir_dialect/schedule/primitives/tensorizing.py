@@ -17,7 +17,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.regions import AxisRange, written_buffers
 from tir_dialect.analysis.structure import enclosing_loops, root_buffer
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.accesses import RegionAxis
@@ -26,12 +26,12 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.schedule.edits import is_index_op, only_statement
 from tir_dialect.schedule.handles import Block, Loop, ScheduleError
-from tir_dialect.schedule.legality.accesses import accesses_in, written_buffers
+from tir_dialect.schedule.legality.accesses import accesses_in
 from tir_dialect.schedule.legality.boxes import join, loops_between, range_of
+from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.primitives.blockizing import blockize
-from tir_dialect.schedule.rewriting.edits import is_index_op, only_statement
-from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import shape_of
 from tir_dialect.types import BufferType, IteratorKind

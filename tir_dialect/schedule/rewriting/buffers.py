@@ -17,7 +17,7 @@ from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.regions import BufferViewOp, ReadsOp
 from tir_dialect.schedule.index_map import IndexDomain, IndexMap
 from tir_dialect.schedule.legality.motion import describe
-from tir_dialect.schedule.rewriting.materialize import header_value
+from tir_dialect.schedule.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure import shape_of
 from tir_dialect.types import SCOPES, BufferType, host_scope

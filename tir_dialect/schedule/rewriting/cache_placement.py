@@ -8,15 +8,15 @@ from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.init import init_placement
+from tir_dialect.analysis.regions import read_buffers
 from tir_dialect.analysis.structure import ancestors, is_defined_inside
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
+from tir_dialect.schedule.edits import nest_of, scope_of
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.motion import describe, is_in_any, touches
-from tir_dialect.schedule.rewriting.edits import nest_of, scope_of
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import IteratorKind
 

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.regions import AxisRange, read_buffers, written_buffers
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import constant
@@ -16,12 +16,11 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.schedule.edits import ancestor_in, erase_idle, rebuild_block, statements, users_of
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
 from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.motion import describe
-from tir_dialect.schedule.rewriting.edits import ancestor_in, erase_idle, rebuild_block, statements, users_of
-from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of

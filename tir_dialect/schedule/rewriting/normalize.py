@@ -16,8 +16,8 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_block, is_defined_inside
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.schedule.rewriting.edits import blocks_in, is_index_op, rebuild_block, set_condition
-from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.edits import blocks_in, is_index_op, rebuild_block, set_condition
+from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure import Less, conditions_of
 

@@ -23,9 +23,8 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.kernels.cpu.row.row_blocks import shared_depth
 from lowering.kernels.cpu.structure.reduction import Reduction, reduction_of
-from lowering.kernels.cpu.structure.stages import Stage, are_equivalent
+from lowering.kernels.cpu.structure.stages import Stage, are_equivalent, shared_depth
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import loop_of
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum, product

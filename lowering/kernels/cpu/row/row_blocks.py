@@ -15,7 +15,6 @@ other (`rows.py`, which chooses).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -31,7 +30,7 @@ from lowering.kernels.cpu.emit.shuffles import folded_rows, is_power_of_two
 from lowering.kernels.cpu.emit.vectorization import AxisGroup, collapse_axes, masks_are_cheap, vector_iteration
 from lowering.kernels.cpu.reduce.pooling import reduction_lanes
 from lowering.kernels.cpu.structure.reduction import Reduction
-from lowering.kernels.cpu.structure.stages import Stage, is_heavy
+from lowering.kernels.cpu.structure.stages import Stage, is_heavy, shared_depth
 from lowering.kernels.cpu.traversal.accumulators import accumulator
 from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from tir_dialect.dims import Dim, maximum, product
@@ -64,23 +63,8 @@ def find_row(
     if depth == 0:
         return None
     passes = _fuse_passes(stages, reductions, depth)
-    own = tuple(buffer for buffer in buffers if any(_touches(stage, buffer) for stage in stages))
+    own = tuple(buffer for buffer in buffers if any(stage.touches(buffer) for stage in stages))
     return Row(depth, own, frozenset(buffer for buffer in own if _is_unread(buffer, passes, reductions)), passes)
-
-
-def _touches(stage: Stage, buffer: SSAValue) -> bool:
-    return any(op.buffer is buffer for op in stage.accesses)
-
-
-def shared_depth(stages: Sequence[Stage]) -> int:
-    """How many leading axes all stages have in common, by which all accesses to shared buffers are indexed."""
-    written = {store.buffer for stage in stages for store in stage.stores if _is_shared(store.buffer, stages)}
-    depth = min(len(stage.of_kind(IteratorKind.SPATIAL)) for stage in stages)
-    while depth > 0:
-        if all(_is_by_rows(stage, stages[0], written, depth) for stage in stages):
-            return depth
-        depth -= 1
-    return 0
 
 
 def _lane_depth(kernel: Kernel, stage: Stage, reduction: Reduction) -> int:
@@ -90,23 +74,6 @@ def _lane_depth(kernel: Kernel, stage: Stage, reduction: Reduction) -> int:
     lane = reduction_lanes(kernel, stage, reduction, *groups, inner=False).group
     first = next((axis for axis in lane.axes if stage.extents[axis].constant_value != 1), lane.last)
     return first if lane.last in spatial else len(spatial)
-
-
-def _is_shared(buffer: SSAValue, stages: Sequence[Stage]) -> bool:
-    return sum(_touches(stage, buffer) for stage in stages) > 1
-
-
-def _is_by_rows(stage: Stage, first: Stage, written: AbstractSet[SSAValue], depth: int) -> bool:
-    kinds = [axis.kind for axis in stage.axes[:depth]]
-    if stage.extents[:depth] != first.extents[:depth] or any(kind is not IteratorKind.SPATIAL for kind in kinds):
-        return False
-    for op, indices in stage.accesses.items():
-        if op.buffer in written:
-            if len(indices) < depth or not all(indices[axis].is_axis(axis) for axis in range(depth)):
-                return False
-            if any(index.strides[axis].terms for index in indices[depth:] for axis in range(depth)):
-                return False
-    return True
 
 
 def _fuse_passes(
@@ -149,7 +116,7 @@ def _goes_along(stage: Stage, reductions: Mapping[Stage, Reduction], depth: int)
 
 def _is_unread(buffer: SSAValue, passes: Sequence[Sequence[Stage]], reductions: Mapping[Stage, Reduction]) -> bool:
     """Whether an elementwise stage writes the buffer and all its readers are in the same pass, after it."""
-    users = [fused for fused in passes if any(_touches(stage, buffer) for stage in fused)]
+    users = [fused for fused in passes if any(stage.touches(buffer) for stage in fused)]
     writers = [stage for fused in users for stage in fused if any(store.buffer is buffer for store in stage.stores)]
     return len(users) == 1 and len(writers) == 1 and writers[0] not in reductions
 

@@ -159,6 +159,10 @@ class Stage:
         """All loads, those of branches included."""
         return (op for op in self.accesses if isinstance(op, LoadOp))
 
+    def touches(self, buffer: SSAValue) -> bool:
+        """Whether the code loads from a buffer, or stores into it."""
+        return any(op.buffer is buffer for op in self.accesses)
+
     def of_kind(self, *kinds: IteratorKind) -> tuple[int, ...]:
         """The numbers of the axes of some kinds."""
         return tuple(number for number, axis in enumerate(self.axes) if axis.kind in kinds)
@@ -392,3 +396,31 @@ def is_heavy(op: Operation) -> bool:
 def work_of(stage: Stage) -> Dim:
     """The work of a stage, in additions."""
     return product(stage.extents) * (4 if any(map(is_heavy, stage.needed)) else 1)
+
+
+def shared_depth(stages: Sequence[Stage]) -> int:
+    """How many leading axes all stages have in common, by which all accesses to shared buffers are indexed."""
+    written = {store.buffer for stage in stages for store in stage.stores if _is_shared(store.buffer, stages)}
+    depth = min(len(stage.of_kind(IteratorKind.SPATIAL)) for stage in stages)
+    while depth > 0:
+        if all(_is_by_rows(stage, stages[0], written, depth) for stage in stages):
+            return depth
+        depth -= 1
+    return 0
+
+
+def _is_shared(buffer: SSAValue, stages: Sequence[Stage]) -> bool:
+    return sum(stage.touches(buffer) for stage in stages) > 1
+
+
+def _is_by_rows(stage: Stage, first: Stage, written: AbstractSet[SSAValue], depth: int) -> bool:
+    kinds = [axis.kind for axis in stage.axes[:depth]]
+    if stage.extents[:depth] != first.extents[:depth] or any(kind is not IteratorKind.SPATIAL for kind in kinds):
+        return False
+    for op, indices in stage.accesses.items():
+        if op.buffer in written:
+            if len(indices) < depth or not all(indices[axis].is_axis(axis) for axis in range(depth)):
+                return False
+            if any(index.strides[axis].terms for index in indices[depth:] for axis in range(depth)):
+                return False
+    return True

@@ -14,8 +14,8 @@ from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.cpu.emit import kernel as emit_routines
 from lowering.kernels.cpu.emit.kernel import outside_modules
 from lowering.kernels.schedule_cpu import schedule, schedule_module
-from lowering.llvm.loading import object_symbols
 from lowering.parsing import parse_module
+from lowering.runtime.loading import object_symbols
 from tir_dialect.interpreter.run import run_prim_func
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp

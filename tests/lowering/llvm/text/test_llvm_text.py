@@ -14,7 +14,7 @@ from lowering.llvm.binding import CodegenError
 from lowering.llvm.compiler import CompileOptions, compile_object, emit_llvm_ir
 from lowering.llvm.llvm_ext import LLVM_EXT
 from lowering.llvm.llvm_text import llvm_text
-from lowering.llvm.loading import load_objects
+from lowering.runtime.loading import load_objects
 from tir_dialect.target import Target
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from lowering import build
 from lowering.llvm.compiler import compile_object
-from lowering.llvm.loading import LoadedCode, load_objects
 from lowering.parsing import parse_module
-from lowering.runtime.kernel.support import BLOCKS
+from lowering.runtime.loading import LoadedCode, load_objects
+from lowering.runtime.support import BLOCKS
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 

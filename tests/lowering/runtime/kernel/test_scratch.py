@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 
 from lowering.llvm.compiler import compile_object
-from lowering.llvm.loading import LoadedCode, library_symbol, load_objects, resolve_symbols
-from lowering.runtime.kernel.support import SCRATCH
+from lowering.runtime.loading import LoadedCode, library_symbol, load_objects, resolve_symbols
+from lowering.runtime.support import SCRATCH
 from tir_dialect.target import Target
 
 MIB = 1 << 20

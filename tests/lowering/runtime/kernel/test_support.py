@@ -6,7 +6,7 @@ import pytest
 
 from lowering import build
 from lowering.parsing import parse_module
-from lowering.runtime.kernel import support
+from lowering.runtime import support
 
 PROGRAM = """
 relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {

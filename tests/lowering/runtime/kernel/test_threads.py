@@ -13,8 +13,8 @@ from functools import cache
 import pytest
 
 from lowering.llvm.compiler import compile_object, emit_assembly
-from lowering.llvm.loading import LoadedCode, library_symbol, load_objects
-from lowering.runtime.kernel.support import host_text, threads_text
+from lowering.runtime.loading import LoadedCode, library_symbol, load_objects
+from lowering.runtime.support import host_text, threads_text
 from tir_dialect.target import Target
 
 BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -150,7 +150,7 @@ def test_workers_that_never_take_part_are_moved() -> None:
     """Loops that end before a worker wakes: it may only run where the caller is not, if there are other processors."""
     program = """
 import os, time
-from lowering.llvm.loading import library_symbol
+from lowering.runtime.loading import library_symbol
 from tests.lowering.runtime.kernel.test_threads import BODY, PARALLEL, count_in_pool
 def tasks():
     return set(map(int, os.listdir("/proc/self/task")))
@@ -177,7 +177,7 @@ def test_workers_that_share_the_processor_of_the_caller_are_moved() -> None:
     """They take part, but only while the caller waits, so that the loop takes no less time."""
     program = """
 import ctypes, os, time
-from lowering.llvm.loading import library_symbol
+from lowering.runtime.loading import library_symbol
 from tests.lowering.runtime.kernel.test_threads import BODY, PARALLEL, count_in_pool
 def tasks():
     return set(map(int, os.listdir("/proc/self/task")))
@@ -225,7 +225,7 @@ def count_in_pool() -> int:
 def test_how_many_threads(variables: dict[str, str], threads: int) -> None:
     program = """
 import ctypes
-from lowering.llvm.loading import library_symbol
+from lowering.runtime.loading import library_symbol
 print(ctypes.CFUNCTYPE(ctypes.c_int)(library_symbol("relax_max_threads"))())
 """
     environment = {name: value for name, value in os.environ.items() if not name.endswith("NUM_THREADS")}

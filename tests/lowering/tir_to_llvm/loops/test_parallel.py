@@ -7,7 +7,7 @@ import pytest
 
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
-from lowering.llvm.loading import library_symbol
+from lowering.runtime.loading import library_symbol
 
 pytestmark = pytest.mark.sampled(2)
 

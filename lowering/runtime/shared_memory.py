@@ -12,8 +12,8 @@ from importlib.resources import files
 
 from lowering.cache.code_cache import compile_cached
 from lowering.llvm.compiler import CompileOptions
-from lowering.llvm.loading import LoadedCode, load_objects
-from lowering.runtime.kernel.support import with_pauses
+from lowering.runtime.loading import LoadedCode, load_objects
+from lowering.runtime.support import with_pauses
 from tir_dialect.target import Target
 from vm_dialect.dtypes import element_type
 from vm_dialect.shared_memory import SUMMED, dtype_word
@@ -103,4 +103,4 @@ _CASTS = {
 
 
 def _written(name: str) -> str:
-    return (files("lowering.runtime.collective") / f"{name}.ll").read_text(encoding="utf-8")
+    return (files("lowering.runtime") / "collective" / f"{name}.ll").read_text(encoding="utf-8")

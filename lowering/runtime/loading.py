@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from lowering.llvm.binding import CodegenError, LibraryBuilder, ResourceTracker, caught_messages, llvm
 from lowering.llvm.compiler import target_machine
-from lowering.runtime.kernel.support import SUPPORT, support_object
+from lowering.runtime.support import SUPPORT, support_object
 from tir_dialect.target import Target
 
 

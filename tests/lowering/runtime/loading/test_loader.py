@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lowering.llvm import loading
 from lowering.llvm.binding import CodegenError
 from lowering.llvm.compiler import CompileOptions, compile_object, emit_assembly, emit_llvm_ir
-from lowering.llvm.loading import load_objects, object_symbols
+from lowering.runtime import loading
+from lowering.runtime.loading import load_objects, object_symbols
 from tir_dialect.target import Target
 
 UNARY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)

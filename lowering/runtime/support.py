@@ -45,7 +45,7 @@ def host_text() -> str:
 def threads_text(target: Target, openmp: bool = False) -> str:
     """The LLVM text of the functions for a machine."""
     known = _MACHINES.get(target.arch)
-    folder = files("lowering.runtime.kernel")
+    folder = files("lowering.runtime") / "kernel"
     if openmp or known is None or not sys.platform.startswith("linux"):
         return folder.joinpath("openmp.ll").read_text()
     text = with_pauses(folder.joinpath("threads.ll").read_text(), target)
@@ -78,7 +78,7 @@ class Support:
 
 
 def _written(name: str) -> str:
-    return files("lowering.runtime.kernel").joinpath(name).read_text()
+    return (files("lowering.runtime") / "kernel" / name).read_text()
 
 
 BLOCKS = Support(frozenset(("relax_block_take", "relax_block_give")), partial(_written, "blocks.ll"))

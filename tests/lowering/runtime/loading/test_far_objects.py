@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lowering.runtime.kernel.support import SUPPORT, support_object
+from lowering.runtime.support import SUPPORT, support_object
 from lowering.vm_to_llvm.objects import runtime_object
 from lowering.vm_to_llvm.runtime_text import PARTS
 from tir_dialect.target import Target
@@ -54,7 +54,7 @@ def run(program: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
 PROGRAMS = """
 import numpy as np
 from lowering import build
-from lowering.llvm import loading
+from lowering.runtime import loading
 from lowering.parsing import parse_module
 from vm_dialect import VirtualMachine
 
@@ -114,7 +114,7 @@ def test_objects_that_lie_far_apart_are_linked(far: dict[str, str]):
 
 OFFSET = """
 from lowering.llvm.compiler import compile_object
-from lowering.llvm.loading import load_objects
+from lowering.runtime.loading import load_objects
 from tir_dialect.target import Target
 
 user = "@x = external hidden global i64 define i64 @f() { %r = load i64, ptr @x ret i64 %r }"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from lowering.cache.code_cache import NO_CACHE
+from lowering.compiler import tuning_database as databases
 from lowering.compiler.kernel_maker import DEFAULT_OPTIONS
 from lowering.compiler.kernels import plan_kernels
+from lowering.compiler.tuning_database import Call, Choice, Record, TuningDatabase, kernel_key
+from lowering.compiler.tuning_file import default_path
 from lowering.parsing import parse_module
-from lowering.tune import database as databases
-from lowering.tune.database import Call, Choice, Record, TuningDatabase, kernel_key
-from lowering.tune.location import default_path
 from lowering.tune.tuner import kernels_of
 from tests.lowering.tune.support import MAP, SQUARE, groups
 from tir_dialect.schedule import Schedule
@@ -52,8 +52,8 @@ def test_what_another_process_adds_is_seen(tmp_path: Path):
 WRITER = """
 import sys
 from pathlib import Path
-from lowering.tune.database import Choice
-from lowering.tune.database import Record, TuningDatabase
+from lowering.compiler.tuning_database import Choice
+from lowering.compiler.tuning_database import Record, TuningDatabase
 for n in range(10):
     name = f"{sys.argv[2]}-{n}"
     TuningDatabase(Path(sys.argv[1])).add({name: Record(Choice(facts=(("l1_bytes", n),)), 1.0, 2.0)})

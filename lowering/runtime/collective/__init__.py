@@ -1,1 +1,0 @@
-"""Functions in LLVM IR by which workers on one machine exchange tensors."""

@@ -1,1 +1,0 @@
-"""Functions in LLVM IR that kernels call: threads, workspace, and the memory of large results."""
