@@ -64,6 +64,17 @@ class Bindings:
                 yield here.pattern, here.value
             here = here.rest
 
+    def __getitem__(self, pattern: Pattern) -> SSAValue:
+        """The value of a pattern; `KeyError` if it is in an alternative that was not taken."""
+        value = self.get(pattern)
+        if value is None:
+            raise KeyError("the pattern is not part of what was matched")
+        return value
+
+    def get(self, pattern: Pattern) -> SSAValue | None:
+        """The value of a pattern, if it is in an alternative that was taken."""
+        return next((value for known, value in self if known is pattern), None)
+
     def extend(self, pattern: Pattern, value: SSAValue) -> Bindings | None:
         """With `pattern` bound to `value`; `None` if it is bound to another one."""
         for known, bound in self:
@@ -89,13 +100,10 @@ class Match:
 
     def __getitem__(self, pattern: Pattern) -> SSAValue:
         """The value of a pattern; `KeyError` if it is in an alternative that was not taken."""
-        for known, value in self._bound:
-            if known is pattern:
-                return value
-        raise KeyError("the pattern is not part of what was matched")
+        return self._bound[pattern]
 
     def __contains__(self, pattern: Pattern) -> bool:
-        return any(known is pattern for known, _ in self._bound)
+        return self._bound.get(pattern) is not None
 
     @staticmethod
     def of(value: SSAValue, bound: Bindings) -> Match | None:
@@ -239,6 +247,10 @@ class Pattern(ABC):
             if (found := Match.of(value, bound)) is not None:
                 return found
         return None
+
+    def find(self, value: SSAValue) -> Bindings | None:
+        """The first way in which the pattern fits `value`, whoever else uses what it is made of: those ops stay."""
+        return next(self.bind(value, Bindings()), None)
 
     # Combinations
 

@@ -63,6 +63,17 @@ def array_of(value: SSAValue) -> NDArray[Any] | None:
     return value.owner.array if isinstance(value.owner, ConstantOp) else None
 
 
+def number_of(value: SSAValue) -> float | None:
+    """The number that a constant of one element is."""
+    array = array_of(value)
+    return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
+
+
+def is_number(value: SSAValue) -> bool:
+    """Whether a value is a constant of one element, which need not be in this process."""
+    return isinstance(value.owner, ConstantOp) and is_single_element(value)
+
+
 def reshaped(value: SSAValue, dims: list[Dim]) -> list[Operation]:
     """The ops that give a value another shape."""
     shape = ShapeOp(dims)

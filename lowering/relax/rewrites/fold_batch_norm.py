@@ -16,6 +16,7 @@ from xdsl.rewriter import InsertPoint
 from lowering.locations import fused_location
 from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
+from lowering.relax.matchers import array_of
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binary import AddOp, MultiplyOp
 from relax_dialect.ops.convolution import ForwardConvolutionOp
@@ -127,7 +128,7 @@ class _Affine:
 
 def _by_channel(op: MultiplyOp | AddOp, value: SSAValue, other: SSAValue) -> _Affine | None:
     """What an op with a constant is, if the constant is by channel of what a convolution made."""
-    made, constant, info = value.owner, _constant(other), value.type
+    made, constant, info = value.owner, array_of(other), value.type
     if isinstance(made, AddOp):
         sources = (operand.owner for operand in made.operands)
         made = next((source for source in sources if isinstance(source, ForwardConvolutionOp)), made)
@@ -164,7 +165,7 @@ def _replace(
 def _affine(op: BatchNormOp) -> _Affine | None:
     """What the normalisation is, if its parameters are known."""
     info = op.x.type
-    gamma, beta, mean, variance = (_constant(value) for value in (op.gamma, op.beta, op.mean, op.variance))
+    gamma, beta, mean, variance = (array_of(value) for value in (op.gamma, op.beta, op.mean, op.variance))
     if not isinstance(info, TensorType) or info.known_dims is None or mean is None or variance is None:
         return None
     axis = op.axis.value.data % len(info.known_dims)
@@ -180,17 +181,13 @@ def _affine(op: BatchNormOp) -> _Affine | None:
     return _Affine(op.x, scale.astype(dtype), shift.astype(dtype), axis, len(info.known_dims))
 
 
-def _constant(value: SSAValue) -> Array | None:
-    return value.owner.array if isinstance(value.owner, ConstantOp) else None
-
-
 def _past_bias(affine: _Affine) -> _Affine:
     """The same before the addition of a constant by channel."""
     add = affine.value.owner
     if not isinstance(add, AddOp) or not add.result.has_one_use():
         return affine
     for value, other in ((add.x, add.y), (add.y, add.x)):
-        bias = _constant(other)
+        bias = array_of(other)
         if (
             bias is None
             or value.type != add.result.type

@@ -17,6 +17,7 @@ from xdsl.rewriter import InsertPoint
 from lowering.registry import Pass
 from lowering.relax.dataflow_patterns import RewriteMatch
 from lowering.relax.insert_guards import apply_graph_patterns
+from lowering.relax.matchers import number_of
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.attention import LAYOUT, AttentionBiasOp, AttentionOp
@@ -24,7 +25,6 @@ from relax_dialect.ops.binary import DivideOp, MultiplyOp
 from relax_dialect.ops.joining import RepeatOp
 from relax_dialect.ops.manipulation import BroadcastToOp, ExpandDimsOp, PermuteDimsOp, ReshapeOp, SqueezeOp
 from relax_dialect.ops.unary import LogicalNotOp
-from relax_dialect.ops.values import ConstantOp
 from relax_dialect.patterns import Match, is_const, is_op, wildcard
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
@@ -87,13 +87,6 @@ def permutation(op: PermuteDimsOp) -> tuple[int, ...]:
     return tuple(axis % rank for axis in axes)
 
 
-def scalar(value: SSAValue) -> float | None:
-    """The number that a constant of one element is."""
-    op = value.owner
-    array = op.array if isinstance(op, ConstantOp) else None
-    return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
-
-
 def _permuted(operand: Operand) -> Operand | None:
     op = operand.value.owner
     if not isinstance(op, PermuteDimsOp) or not dims_of(op.x):
@@ -107,11 +100,11 @@ def _scaled(operand: Operand) -> Operand | None:
     op = operand.value.owner
     if isinstance(op, MultiplyOp):
         for x, y in ((op.x, op.y), (op.y, op.x)):
-            factor = scalar(y)
+            factor = number_of(y)
             if factor is not None and dims_of(x) == dims_of(operand.value):
                 return replace(operand, value=x, scale=operand.scale * factor)
     if isinstance(op, DivideOp):
-        divisor = scalar(op.y)
+        divisor = number_of(op.y)
         if divisor and dims_of(op.x) == dims_of(operand.value):
             return replace(operand, value=op.x, scale=operand.scale / divisor)
     return None
@@ -245,7 +238,7 @@ class RecognizeAttention(RewriteMatch):
     def replacement(self, found: Match) -> Sequence[Operation] | None:
         rank, scale = len(dims_of(found[self.products])), self._scale(found)
         bias = next((found[each] for each in (self.bias, self.seen, self.hidden) if each in found), None)
-        fill = scalar(found[self.fill]) if self.fill in found else None
+        fill = number_of(found[self.fill]) if self.fill in found else None
         if rank not in _LETTERS or scale is None or (fill is None) is not (self.fill not in found):
             return None
         if not self._is_plain(found) or not _keeps_shape(bias, found[self.products], found[self.softmax]):
@@ -279,8 +272,8 @@ class RecognizeAttention(RewriteMatch):
 
     def _scale(self, found: Match) -> float | None:
         if self.factor in found:
-            return scalar(found[self.factor])
-        divisor = scalar(found[self.divisor]) if self.divisor in found else 1.0
+            return number_of(found[self.factor])
+        divisor = number_of(found[self.divisor]) if self.divisor in found else 1.0
         return 1 / divisor if divisor else None
 
     def _order(self, found: Match, rank: int) -> Sequence[int]:

@@ -23,7 +23,7 @@ from lowering.locations import fused_location
 from lowering.registry import Pass
 from lowering.relax.dataflow_patterns import RewriteMatch
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.matchers import dims_of
+from lowering.relax.matchers import array_of, dims_of
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.binary import AddOp
@@ -233,13 +233,9 @@ class CombineMatmuls(RewritePattern):
         return weights.shape[0]
 
 
-def _array(value: SSAValue) -> Array | None:
-    return value.owner.array if isinstance(value.owner, ConstantOp) else None
-
-
 def _weights(op: MatmulOp) -> Array | None:
     """The constant on the right, if the matmul may be part of another."""
-    info, weights = op.x.type, _array(op.y)
+    info, weights = op.x.type, array_of(op.y)
     ranked = isinstance(info, TensorType) and info.rank is not None and info.rank > 0 and info.dtype is not None
     return weights if ranked and weights is not None and weights.ndim == 2 and is_never_written(op.x) else None
 
@@ -252,7 +248,7 @@ def _next(heads: Sequence[Operator], weights: Sequence[Array], new: list[Operati
     adds = [user for user in users if isinstance(user, AddOp)]
     if len(adds) == len(users):
         values = [add.y if add.x is head.results[0] else add.x for add, head in zip(adds, heads, strict=True)]
-        biases = [bias for value in values if (bias := _array(value)) is not None]
+        biases = [bias for value in values if (bias := array_of(value)) is not None]
         same = len(biases) == len(values) and all(
             b.shape == (w.shape[1],) for b, w in zip(biases, weights, strict=True)
         )

@@ -12,10 +12,10 @@ from xdsl.ir import Operation, SSAValue
 from lowering.registry import Pass
 from lowering.relax.dataflow_patterns import RewriteMatch
 from lowering.relax.insert_guards import apply_graph_patterns
+from lowering.relax.matchers import number_of
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
 from relax_dialect.ops.reduction import ReductionOp
-from relax_dialect.ops.values import ConstantOp
 from relax_dialect.patterns import Match, Pattern, is_const, is_op, wildcard
 from relax_dialect.struct_info.types import TensorType
 
@@ -96,7 +96,7 @@ class RecognizeLayerNorm(RewriteMatch):
 
     @override
     def replacement(self, found: Match) -> Sequence[Operation] | None:
-        axes, number = _axes(found[self.mean], found[self.variance]), _number(found[self.epsilon])
+        axes, number = _axes(found[self.mean], found[self.variance]), number_of(found[self.epsilon])
         weights = (found[self.gamma], found[self.beta])
         if axes is None or number is None or not _fit(found[self.x], weights, axes):
             return None
@@ -113,7 +113,7 @@ class RecognizeRMSNorm(RewriteMatch):
 
     @override
     def replacement(self, found: Match) -> Sequence[Operation] | None:
-        axes, number = _axes(found[self.mean]), _number(found[self.epsilon])
+        axes, number = _axes(found[self.mean]), number_of(found[self.epsilon])
         if axes is None or number is None or not _fit(found[self.x], [found[self.weight]], axes):
             return None
         return [RMSNormOp(found[self.x], found[self.weight], axes, number)]
@@ -149,11 +149,6 @@ def _axes(*reductions: SSAValue) -> list[int] | None:
             return None
         found.add(tuple(sorted(axis % info.rank for axis in op.axes.get_values())))
     return list(found.pop()) if len(found) == 1 else None
-
-
-def _number(value: SSAValue) -> float | None:
-    array = value.owner.array if isinstance(value.owner, ConstantOp) else None
-    return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
 
 def _fit(x: SSAValue, weights: Sequence[SSAValue], axes: Sequence[int]) -> bool:

@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.relax.insert_guards import apply_graph_patterns
+from lowering.relax.matchers import array_of
 from lowering.rewriting import Canonicalize, op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_view
 from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, MultiplyOp, PowerOp, SubtractOp
@@ -90,7 +91,7 @@ def _replace(op: BinaryOp, found: Simplified, rewriter: PatternRewriter) -> None
 
 def _number(value: SSAValue) -> Number | None:
     """The number that all elements of a constant are."""
-    array = value.owner.array if isinstance(value.owner, ConstantOp) else None
+    array = array_of(value)
     if array is None or not array.size or array.dtype.kind == "b" or not (array == array.reshape(-1)[0]).all():
         return None
     first = array.reshape(-1)[0]

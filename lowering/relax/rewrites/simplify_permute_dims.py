@@ -15,7 +15,15 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.matchers import Elementwise, dims_of, dtype_of, is_elementwise, is_single_element, used_only_by
+from lowering.relax.matchers import (
+    Elementwise,
+    array_of,
+    dims_of,
+    dtype_of,
+    is_elementwise,
+    is_single_element,
+    used_only_by,
+)
 from lowering.rewriting import Canonicalize, PatternIndex, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written, may_be_view, unchanged_between
 from relax_dialect.ops.joining import ConcatOp
@@ -119,7 +127,7 @@ def _is_permuted_by(maker: object, axes: Sequence[int]) -> bool:
 
 
 def _small_array(operand: SSAValue) -> np.ndarray | None:
-    array = operand.owner.array if isinstance(operand.owner, ConstantOp) else None
+    array = array_of(operand)
     return array if array is not None and array.size <= MOST_ELEMENTS else None
 
 

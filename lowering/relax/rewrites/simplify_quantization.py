@@ -12,20 +12,42 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, f32, i8, i32
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp, f32, i32
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass, pass_target
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.matchers import Elementwise, dims_of, dtype_of, is_elementwise, is_single_element, used_only_by
+from lowering.relax.matchers import (
+    array_of,
+    dims_of,
+    dtype_of,
+    number_of,
+    used_only_by,
+)
 from lowering.relax.rewrites.fold_constants import constant_of
+from lowering.relax.rewrites.quantization_patterns import (
+    BOUNDED,
+    BYTE_DTYPES,
+    COSTLY,
+    GREATEST,
+    LEAST,
+    PLUS_ZERO,
+    Link,
+    Quantization,
+    X,
+    applied,
+    chain_from_bytes,
+    costly_function_of_bytes,
+    f32_number,
+    integer_range,
+    links,
+)
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.interpreter.machine import Interpreter
 from relax_dialect.interpreter.runtime_values import Array
-from relax_dialect.ops.activation import GeluOp, SiluOp
-from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, EwiseFmaOp, MaximumOp, MinimumOp, MultiplyOp
+from relax_dialect.ops.binary import AddOp, EwiseFmaOp, MaximumOp, MinimumOp, MultiplyOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.indexing import TakeOp
 from relax_dialect.ops.joining import ConcatOp
@@ -33,11 +55,9 @@ from relax_dialect.ops.manipulation import PermuteDimsOp, permutation
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.pooling import MaxPoolOp
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.ops.unary import ErfOp, ExpOp, LogOp, RoundOp, SigmoidOp, TanhOp
+from relax_dialect.ops.unary import RoundOp
 from relax_dialect.ops.values import ConstantOp
-from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import numpy_dtype
-from tir_dialect.ops.vectors import ui8
 from tir_dialect.target import Target
 from tir_dialect.weights import tensor_attr
 
@@ -45,31 +65,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
-
-
-def integer_range(dtype: Attribute) -> tuple[int, int] | None:
-    """The least and the greatest number of an integer dtype; `None` for others."""
-    kind = np.dtype(numpy_dtype(dtype))
-    limits = np.iinfo(kind) if kind.kind in "iu" else None
-    return None if limits is None else (int(limits.min), int(limits.max))
-
-
-def clipped(value: SSAValue) -> tuple[SSAValue, float, float] | None:
-    """The `x`, `a` and `b` if a value is `minimum(maximum(x, a), b)` of constants."""
-    top, upper = _bound(value, MinimumOp)
-    source, lower = (None, None) if top is None else _bound(top, MaximumOp)
-    return None if source is None or lower is None or upper is None else (source, lower, upper)
-
-
-def _bound(value: SSAValue, kind: type[BinaryOp]) -> tuple[SSAValue, float] | tuple[None, None]:
-    """The operand of an op that is no constant, and the number that the other one is."""
-    op = value.owner
-    if isinstance(op, kind):
-        for constant, other in ((op.y, op.x), (op.x, op.y)):
-            array = constant.owner.array if isinstance(constant.owner, ConstantOp) else None
-            if array is not None and array.size == 1:
-                return other, float(array.reshape(-1)[0])
-    return None, None
 
 
 MOST_EXPONENT = 60
@@ -135,13 +130,16 @@ class DropBounds(RewritePattern):
     @op_rewrite_pattern
     def match_and_rewrite(self, op: AstypeOp, rewriter: PatternRewriter) -> None:
         limits = integer_range(op.dtype)
-        if limits is None or not _is_f32(op.x):
+        if limits is None or dtype_of(op.x) != f32:
             return
-        found = clipped(op.x) if op.x.has_one_use() else None  # else it is needed with bounds, too
-        source = None if found is None or found[1] > limits[0] or limits[1] > found[2] else found[0]
-        added = op.x.owner
-        if isinstance(added, AddOp) and _number(added.y) == 0:
-            source = added.x  # an integer has no -0
+        found = BOUNDED.find(op.x) if op.x.has_one_use() else None  # else it is needed with bounds, too
+        if found is not None:
+            least, greatest = number_of(found[LEAST]), number_of(found[GREATEST])
+            if least is None or greatest is None or least > limits[0] or limits[1] > greatest:
+                return
+        else:
+            found = PLUS_ZERO.find(op.x)  # an integer has no -0
+        source = None if found is None else found[X]
         if source is not None and source.type == op.x.type and is_never_written(source):
             rewriter.replace(op, [AstypeOp(source, op.dtype)])
 
@@ -153,8 +151,8 @@ class DivideByMultiples(RewritePattern):
 
     @op_rewrite_pattern
     def match_and_rewrite(self, op: AstypeOp | MinimumOp, rewriter: PatternRewriter) -> None:
-        found = _Quantization.of(op)
-        made = None if found is None else found.without_division()
+        found = Quantization.of(op)
+        made = None if found is None else without_division(found)
         if found is None or made is None:
             return
         value = made[-1].results[0]
@@ -167,59 +165,19 @@ class DivideByMultiples(RewritePattern):
         rewriter.replace(op, made)
 
 
-@dataclass(frozen=True)
-class _Quantization:
-    """`round(x / scale) + point`, whose integers outside of the limits are those at the limits."""
-
-    quotient: DivideOp
-    scale: float
-    point: ConstantOp | None
-    limits: tuple[float, float]
-
-    @classmethod
-    def of(cls, op: AstypeOp | MinimumOp) -> _Quantization | None:
-        """What is converted, or bounded."""
-        if isinstance(op, AstypeOp):
-            value, limits = op.x, integer_range(op.dtype)
-        else:
-            bounded = clipped(op.result)
-            value, limits = (op.x, None) if bounded is None else (bounded[0], bounded[1:])
-        owner, point = value.owner, None
-        if isinstance(owner, AddOp):
-            point, owner = owner.y.owner, owner.x.owner
-            if not isinstance(point, ConstantOp):
-                return None
-        quotient = owner.x.owner if isinstance(owner, RoundOp) else None
-        scale = _number(quotient.y) if isinstance(quotient, DivideOp) else None
-        if not isinstance(quotient, DivideOp) or scale is None or limits is None or not _is_f32(quotient.x):
-            return None
-        same = value.type == quotient.x.type == quotient.result.type
-        return cls(quotient, scale, point, limits) if same and is_never_written(quotient.x) else None
-
-    def without_division(self) -> list[Operation] | None:
-        """Ops of which the last has the value; `None` if multiples do not agree with the quotient."""
-        number = 0.0 if self.point is None else _number(self.point.result)
-        if number is None or not all(each.is_integer() for each in (number, *map(float, self.limits))):
-            return None
-        parts = reciprocal(self.scale, *(int(limit) - int(number) for limit in self.limits))
-        if parts is None:
-            return None
-        x = self.quotient.x
-        high, low = (ConstantOp(tensor_attr(np.array(part, np.float32))) for part in parts)
-        product = MultiplyOp(x, low)
-        made: list[Operation] = [high, low, product, EwiseFmaOp(x, high, product)]
-        made.append(RoundOp(made[-1].results[0]))
-        return made if self.point is None else [*made, AddOp(made[-1].results[0], self.point)]
-
-
-def _is_f32(value: SSAValue) -> bool:
-    return isinstance(value.type, TensorType) and value.type.dtype == f32
-
-
-def _number(value: SSAValue) -> float | None:
-    """The element of a constant that has one."""
-    array = value.owner.array if isinstance(value.owner, ConstantOp) else None
-    return None if array is None or array.size != 1 or array.dtype != np.float32 else float(array.reshape(-1)[0])
+def without_division(found: Quantization) -> list[Operation] | None:
+    """Ops of which the last has the integers; `None` if multiples do not agree with the quotient."""
+    point = 0.0 if found.point is None else f32_number(found.point)
+    if point is None or not all(each.is_integer() for each in (point, *map(float, found.limits))):
+        return None
+    parts = reciprocal(found.scale, *(int(limit) - int(point) for limit in found.limits))
+    if parts is None:
+        return None
+    high, low = (ConstantOp(tensor_attr(np.array(part, np.float32))) for part in parts)
+    product = MultiplyOp(found.x, low)
+    made: list[Operation] = [high, low, product, EwiseFmaOp(found.x, high, product)]
+    made.append(RoundOp(made[-1].results[0]))
+    return made if found.point is None else [*made, AddOp(made[-1].results[0], found.point)]
 
 
 @lru_cache(maxsize=4096)
@@ -269,11 +227,6 @@ def fused(x: Floats, y: np.float32, z: Floats) -> Floats:
     return odd.astype(np.float32)
 
 
-COSTLY = (SigmoidOp, TanhOp, ExpOp, ErfOp, LogOp, GeluOp, SiluOp)
-"""Operators that take longer than to look up a byte."""
-
-BYTE_DTYPES = (i8, ui8)
-"""The dtypes of quantised values."""
 _BYTES = 256
 
 
@@ -325,7 +278,7 @@ class UseByteTable(RewritePattern):
 
     @op_rewrite_pattern
     def match_and_rewrite(self, op: AstypeOp, rewriter: PatternRewriter) -> None:
-        found = _argument(op, self._order) if op.dtype in BYTE_DTYPES else None
+        found = costly_function_of_bytes(op.result, self._order) if op.dtype in BYTE_DTYPES else None
         table = None if found is None else values_of_bytes(self._interpreter, *found)
         if found is None or table is None:
             return
@@ -352,32 +305,7 @@ def values_of_bytes(interpreter: Interpreter, root: SSAValue, ops: Sequence[Oper
         if constant is None or constant.size != _BYTES:
             return None
         made = values[op.results[0]] = ConstantOp(tensor_attr(constant.reshape(_BYTES))).result
-    return made.owner.array if isinstance(made.owner, ConstantOp) else None
-
-
-def _argument(op: AstypeOp, order: Mapping[Operation | Block, int]) -> tuple[SSAValue, Sequence[Operator]] | None:
-    """The bytes that a conversion to bytes is a function of, and the ops that compute it of them, in their order;
-    `None` if it is of more, or takes no time.
-
-    What it is computed from is followed back, the last op first, until it is all computed from one value.
-    """
-    pending, ops = {op.result}, list[Operator]()
-    while pending:
-        value = max(pending, key=lambda each: order.get(each.owner, -1))
-        if len(pending) == 1 and dtype_of(value) in BYTE_DTYPES and any(isinstance(each, COSTLY) for each in ops):
-            return value, ops[::-1]
-        pending.remove(value)
-        owner = value.owner
-        if not is_elementwise(owner) or not is_never_written(value):
-            return None
-        ops.append(owner)
-        pending |= {each for each in owner.operands if not is_number(each)}
-    return None
-
-
-def is_number(value: SSAValue) -> bool:
-    """Whether a value is a constant of one element."""
-    return isinstance(value.owner, ConstantOp) and is_single_element(value)
+    return array_of(made)
 
 
 class PropagateQuantizationPass(Pass):
@@ -428,7 +356,7 @@ class PoolBytes(RewritePattern):
 
     @op_rewrite_pattern
     def match_and_rewrite(self, op: MaxPoolOp, rewriter: PatternRewriter) -> None:
-        found = _chain_from_bytes(op.x)
+        found = chain_from_bytes(op.x)
         if found is None or dtype_of(op.x) in BYTE_DTYPES:
             return
         root, chain = found
@@ -439,7 +367,7 @@ class PoolBytes(RewritePattern):
         if values is None or not _never_decreases(root, values):
             return
         pooled = op.with_operands([root])
-        new = _applied(chain, pooled.results[0])
+        new = applied(chain, pooled.results[0])
         if new[-1].results[0].type == op.result.type:
             rewriter.replace(op, [pooled, *new])
 
@@ -449,25 +377,19 @@ class ConcatenateBytes(RewritePattern):
 
     @op_rewrite_pattern
     def match_and_rewrite(self, op: AstypeOp, rewriter: PatternRewriter) -> None:
-        if op.dtype not in BYTE_DTYPES or not is_never_written(op.result):
+        if op.dtype not in BYTE_DTYPES:
             return
-        chain: list[Elementwise | PermuteDimsOp] = [op]
-        while (
-            (value := _only_argument(chain[-1])) is not None
-            and used_only_by(value, chain[-1])
-            and is_never_written(value)
-        ):
-            maker = value.owner
-            if isinstance(maker, ConcatOp) and dtype_of(value) not in BYTE_DTYPES:
+        chain: list[Link] = []
+        for link, argument in links(op.result):
+            chain.append(link)
+            if not used_only_by(argument, link):
+                return
+            maker = argument.owner
+            if isinstance(maker, ConcatOp) and dtype_of(argument) not in BYTE_DTYPES and is_never_written(argument):
                 self._exchange(maker, chain[::-1], rewriter)
                 return
-            if not is_elementwise(maker) and not isinstance(maker, PermuteDimsOp):
-                return
-            chain.append(maker)
 
-    def _exchange(
-        self, concat: ConcatOp, chain: Sequence[Elementwise | PermuteDimsOp], rewriter: PatternRewriter
-    ) -> None:
+    def _exchange(self, concat: ConcatOp, chain: Sequence[Link], rewriter: PatternRewriter) -> None:
         orders = [permutation(each) for each in chain if isinstance(each, PermuteDimsOp)]
         axis, dims = concat.axis.value.data, dims_of(concat.result)
         if dims is None:
@@ -477,7 +399,7 @@ class ConcatenateBytes(RewritePattern):
             if order is None:
                 return
             axis = order.index(axis)
-        new = [_applied(chain, operand) for operand in concat.inputs]
+        new = [applied(chain, operand) for operand in concat.inputs]
         joined = ConcatOp([each[-1].results[0] for each in new], axis)
         last = chain[-1]
         if joined.result.type == last.results[0].type:
@@ -492,47 +414,15 @@ class DropIdentity(RewritePattern):
 
     @op_rewrite_pattern
     def match_and_rewrite(self, op: AstypeOp, rewriter: PatternRewriter) -> None:
-        found = _chain_from_bytes(op.result) if op.dtype in BYTE_DTYPES else None
+        found = chain_from_bytes(op.result) if op.dtype in BYTE_DTYPES else None
         if found is None or dtype_of(found[0]) != op.dtype:
             return
         root, chain = found
-        moves = _applied([each for each in chain if isinstance(each, PermuteDimsOp)], root)
+        moves = applied([each for each in chain if isinstance(each, PermuteDimsOp)], root)
         result = moves[-1].results[0] if moves else root
         values = values_of_bytes(self._interpreter, root, chain) if result.type == op.result.type else None
         if values is not None and np.array_equal(values.view(np.uint8), np.arange(values.size)):
             rewriter.replace(op, moves, [result])
-
-
-def _only_argument(op: Elementwise | PermuteDimsOp) -> SSAValue | None:
-    """The operand that is no number, if there is one."""
-    others = [operand for operand in op.operands if not is_number(operand)]
-    return others[0] if len(others) == 1 else None
-
-
-def _chain_from_bytes(value: SSAValue) -> tuple[SSAValue, list[Elementwise | PermuteDimsOp]] | None:
-    """The bytes that a value is computed from one by one, and the ops that do it, or permute dimensions, in their
-    order.
-    """
-    chain: list[Elementwise | PermuteDimsOp] = []
-    while not chain or dtype_of(value) not in BYTE_DTYPES:
-        maker = value.owner
-        if not (is_elementwise(maker) or isinstance(maker, PermuteDimsOp)) or not is_never_written(value):
-            return None
-        argument = _only_argument(maker)
-        if argument is None:
-            return None
-        chain.append(maker)
-        value = argument
-    return (value, chain[::-1]) if is_never_written(value) else None
-
-
-def _applied(chain: Sequence[Elementwise | PermuteDimsOp], value: SSAValue) -> list[Operation]:
-    """The same ops on another value."""
-    new: list[Operation] = []
-    for op in chain:
-        new.append(op.with_operands([operand if is_number(operand) else value for operand in op.operands]))
-        value = new[-1].results[0]
-    return new
 
 
 def _never_decreases(root: SSAValue, values: np.ndarray) -> bool:

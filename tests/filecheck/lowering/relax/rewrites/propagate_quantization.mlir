@@ -69,3 +69,20 @@ relax.func @used_twice(%x: !relax.tensor<[2, 3], f32>) -> !relax.object {
   %3 = relax.tuple(%0, %2)
   relax.return %3
 }
+
+// -----
+
+// Bytes that become the same bytes are what they were, in the order in which they are wanted.
+// CHECK-LABEL: relax.func @identity(
+// CHECK:         [[MOVED:%\S+]] = relax.permute_dims %q axes = [1, 0]
+// CHECK-NEXT:    relax.return [[MOVED]]
+relax.func @identity(%q: !relax.tensor<[2, 3], ui8>) -> !relax.tensor<[3, 2], ui8> {
+  %scale = relax.constant dense<0.5> : tensor<f32>
+  %0 = relax.astype %q dtype = f32
+  %1 = relax.multiply %0, %scale
+  %2 = relax.permute_dims %1 axes = [1, 0]
+  %3 = relax.divide %2, %scale
+  %4 = relax.round %3
+  %5 = relax.astype %4 dtype = ui8
+  relax.return %5
+}

@@ -73,3 +73,28 @@ relax.func @divided[%n](%x: !relax.tensor<[n], f32>, %s: !relax.tensor<[], f32>)
   %6 = relax.add %2, %5
   relax.return %6
 }
+
+// -----
+
+// Numbers that are bounded without a conversion are rounded without a division, too; their bounds stay.
+// CHECK-LABEL: relax.func @bounded
+// CHECK-NOT:     relax.divide
+// CHECK:         relax.ewise_fma
+// CHECK-NEXT:    [[R:%.*]] = relax.round
+// CHECK-NEXT:    [[S:%.*]] = relax.add [[R]], %point
+// CHECK:         [[M:%.*]] = relax.maximum [[S]], {{%.*}}
+// CHECK-NEXT:    [[B:%.*]] = relax.minimum [[M]], {{%.*}}
+// CHECK-NEXT:    relax.astype [[B]] dtype = f16
+relax.func @bounded[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f16> {
+  %scale = relax.constant dense<0.0235294> : tensor<f32>
+  %point = relax.constant dense<3.0> : tensor<f32>
+  %least = relax.constant dense<0.0> : tensor<f32>
+  %greatest = relax.constant dense<255.0> : tensor<f32>
+  %0 = relax.divide %x, %scale
+  %1 = relax.round %0
+  %2 = relax.add %1, %point
+  %3 = relax.maximum %least, %2
+  %4 = relax.minimum %3, %greatest
+  %5 = relax.astype %4 dtype = f16
+  relax.return %5
+}
