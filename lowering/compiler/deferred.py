@@ -22,8 +22,8 @@ from lowering.relax.defer_unknown_types import is_deferred
 from lowering.relax.deferred_options import Options
 from lowering.relax.functions.bind_params import bind_symbols
 from lowering.relax.infer_struct_info import ResultTypes
-from lowering.relax.substitution import all_symbols
 from lowering.verify.module import verify_module
+from relax_dialect.function_symbols import all_symbols
 from relax_dialect.inference import InfersResultTypes, Refuted, operand_error_class
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import Shape, StructInfo

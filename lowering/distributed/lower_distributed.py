@@ -22,8 +22,8 @@ from lowering.distributed.propagate_sharding import captured
 from lowering.distributed.redistribution import FEWEST, STEPS, collective, sharding_of
 from lowering.locations import inherit_location
 from lowering.registry import Pass
-from lowering.relax.substitution import all_symbols
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from relax_dialect.function_symbols import all_symbols
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.callees import find_relax_function
 from relax_dialect.ops.calls import CallOp, MakeClosureOp

@@ -17,7 +17,7 @@ from lowering.distributed.propagate_sharding import captured
 from lowering.locations import inherit_location
 from lowering.registry import Pass
 from lowering.relax.convert_dataflow import ToNonDataflowPass
-from lowering.relax.substitution import all_symbols
+from relax_dialect.function_symbols import all_symbols
 from relax_dialect.ops.collective import ReceiveOp, SendOp
 from relax_dialect.ops.shapes import ShapeOfOp, ShapeOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp

@@ -19,8 +19,8 @@ from lowering.diagnostics import Finding, refuse
 from lowering.locations import inherit_location
 from lowering.registry import Pass
 from lowering.relax.call_graph import CallGraph
-from lowering.relax.substitution import all_symbols, bindings, named_symbols, substitute_in
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from relax_dialect.function_symbols import all_symbols, bindings, named_symbols, substitute_in
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
 from relax_dialect.ops.calls import CallClosureOp
 from relax_dialect.ops.dataflow import DataflowOp, FusedOp, OutputOp

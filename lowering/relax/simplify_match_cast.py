@@ -14,8 +14,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from lowering.relax.infer_struct_info import StructInfoInference, with_result
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.substitution import substitute_in
 from lowering.rewriting import op_rewrite_pattern
+from relax_dialect.function_symbols import substitute_in
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import FuncOp

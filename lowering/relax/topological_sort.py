@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from lowering.relax.substitution import bindings, named_symbols
+from relax_dialect.function_symbols import bindings, named_symbols
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.scope import symbols_witnessed
 

@@ -415,6 +415,11 @@ class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
         return False if step is not None and prover.less_equal(step, -1) is True else None
 
     @property
+    def bounds(self) -> tuple[Dim | None, Dim | None, Dim | None]:
+        """What is known about the lower bound, the upper one and the step."""
+        return self._bound(self.lower), self._bound(self.upper), self._bound(self.step)
+
+    @property
     def is_dense(self) -> bool:
         """Whether the step is certainly 1 or -1: the counter meets the upper bound, and nothing beyond it."""
         step = self._bound(self.step)
@@ -486,7 +491,7 @@ class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
         return value.type.value
 
     def _verify_bounds(self) -> None:
-        first, last, step = (self._bound(value) for value in (self.lower, self.upper, self.step))
+        first, last, step = self.bounds
         prover, counts_up = prover_at(self), self.counts_up
         if step is not None and prover.equal(step, 0) is True:
             raise VerifyException("'relax.for' op expected a step other than 0, got 0")  # C7

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
 from relax_dialect.builder.operator_functions import Kind, Parameter, parameters_of
+from relax_dialect.ops.control_flow import ForOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.base import Shape
 from relax_dialect.struct_info.functions import FuncType
@@ -208,6 +209,9 @@ SYMBOLIC = frozenset({"relax.strided_slice"})
 NUMBERS = frozenset({"relax.one_hot", "relax.topk"})
 """Operators of which TVM has numbers where ours take values."""
 
+TENSORS = frozenset({"relax.full", "relax.full_like"})
+"""Operators of which TVM has tensors of rank 0 where ours take numbers."""
+
 ValueText = Callable[[SSAValue], str]
 
 RENAMED: Mapping[str, Sequence[str]] = {
@@ -223,7 +227,7 @@ RENAMED: Mapping[str, Sequence[str]] = {
     "value": ("fill_value",),
     "stop": ("end",),
     "slope": ("alpha",),
-    "shape": ("newshape", "dst_shape"),
+    "shape": ("newshape", "dst_shape", "expr"),
     "mean": ("moving_mean",),
     "variance": ("moving_var",),
     "rows": ("n", "sample_indices"),
@@ -305,6 +309,8 @@ def _argument(op: IRDLOperation, parameter: Parameter, name: ValueText) -> str |
         raise refuse(op, f"TVM's {own} is a number, which is known when the program is compiled")
     if op.name in NUMBERS and isinstance(operand.owner, PrimOp) and _is_symbolic(operand.owner.value):
         raise refuse(op, f"TVM's {own} is a number, which is known when the program is compiled")
+    if op.name in TENSORS and isinstance(operand.type, PrimType):
+        return _scalar_tensor(op, operand, name)
     return name(operand) if parameter.kind in (Kind.PRIM, Kind.SHAPE) else _tensor_text(operand, name)
 
 
@@ -321,6 +327,16 @@ def _tensor_text(value: SSAValue, name: ValueText) -> str:
     if isinstance(number, IntegerAttr | FloatAttr):
         return f'R.const({attribute_text(number, cast("PrimOp", value.owner))}, "{dtype_text(number.type)}")'
     return name(value)
+
+
+def _scalar_tensor(op: IRDLOperation, value: SSAValue, name: ValueText) -> str:
+    """A number where TVM takes nothing but a tensor of rank 0."""
+    if isinstance(value.owner, PrimOp) and not isinstance(value.owner.value, DimAttr):
+        return _tensor_text(value, name)
+    counts = isinstance(value.owner, Block) and isinstance(value.owner.parent_op(), ForOp)
+    if not counts and cast("PrimType", value.type).value is None:
+        raise refuse(op, "it takes a number that no dimension says, where TVM's operator takes a tensor")
+    return f"R.reshape(R.shape_to_tensor(R.shape([{name(value)}])), R.shape([]))"
 
 
 def _is_default(op: IRDLOperation, parameter: Parameter) -> bool:

@@ -144,7 +144,8 @@ def _outcome(where: Path, facts) -> str:
         return f"not read: {_line(error)}"
     given = [values[f"argument_{index}"] for index in range(len(facts["arguments"]))]
     try:
-        machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+        lifted = relax.transform.LambdaLift()(module)  # functions inside of functions, which a build does not take
+        machine = relax.VirtualMachine(tvm.compile(lifted, target="llvm"), tvm.cpu())
     except Exception as error:
         return f"not compiled: {_line(error)}"
     try:

@@ -18,8 +18,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from lowering.relax.substitution import settle, substitute_in, substitute_in_value
+from lowering.relax.substitution import settle
 from relax_dialect.builder.values import elements
+from relax_dialect.function_symbols import substitute_in, substitute_in_value
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp, PrimOp

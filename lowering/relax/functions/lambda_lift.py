@@ -13,12 +13,12 @@ from lowering.locations import inherit_location
 from lowering.registry import Pass
 from lowering.relax.convert_dataflow import SymbolScopes, dissolve
 from lowering.relax.functions.expose_prim_funcs import wrap_prim_func_values
-from lowering.relax.substitution import all_symbols
+from relax_dialect.function_symbols import all_symbols, captures
 from relax_dialect.ops.calls import CallClosureOp, CallOp, MakeClosureOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.ops.values import PrimOp
-from relax_dialect.scope import BindsBlockSymbols, block_symbols_used, symbol_name, symbols_used, symbols_witnessed
+from relax_dialect.scope import BindsBlockSymbols, symbol_name
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols
@@ -101,7 +101,8 @@ class LambdaLiftPass(Pass):
 
 def _lift(closure: ClosureOp, name: str) -> FuncOp:
     """Replaces a closure without closures inside; the function is in no module yet."""
-    values, symbols = _captures(closure)
+    values, used = captures(closure)
+    symbols = sorted(used.union(free_symbols(closure.function_type)))
     told = {name for value in values for name in iter_bare_symbols(value.type)}
     numbers = [PrimOp(symbol(name)) for name in symbols if name not in told]
     for number in numbers:
@@ -115,25 +116,6 @@ def _lift(closure: ClosureOp, name: str) -> FuncOp:
     Rewriter.replace_op(closure, [*numbers, made], [made.result])
     _call_directly(made)
     return func
-
-
-def _captures(closure: ClosureOp) -> tuple[list[SSAValue], list[str]]:
-    """The values and the symbols that a closure uses and that are made outside of it."""
-    values: dict[SSAValue, None] = {}
-    inside: set[SSAValue] = set()
-    symbols = set(free_symbols(closure.function_type))
-    witnessed: set[str] = set()
-    for op in closure.walk():
-        for block in (block for region in op.regions for block in region.blocks):
-            inside.update(block.args)
-            symbols |= block_symbols_used(block)
-            witnessed.update(symbols_witnessed(block))
-        if op is not closure:
-            values.update(dict.fromkeys(op.operands))
-            inside.update(op.results)
-            symbols |= symbols_used(op)
-            witnessed.update(symbols_witnessed(op))
-    return [value for value in values if value not in inside], sorted(symbols - witnessed)
 
 
 def _lifted_type(closure: ClosureOp, captured: Sequence[SSAValue], symbols: Sequence[str]) -> FuncType:

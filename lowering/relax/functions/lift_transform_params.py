@@ -15,7 +15,7 @@ from xdsl.traits import ConstantLike, IsTerminator
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.relax.functions.bind_params import find_entry
-from lowering.relax.substitution import named_symbols
+from relax_dialect.function_symbols import named_symbols
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.shapes import TupleOp

@@ -23,7 +23,7 @@ from lowering.locations import inherit_location
 from lowering.relax.call_graph import CallSite
 from lowering.relax.functions.bind_params import find_entry
 from lowering.relax.infer_struct_info import StructInfoInference
-from lowering.relax.substitution import bindings, substitute_in
+from relax_dialect.function_symbols import bindings, substitute_in
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp

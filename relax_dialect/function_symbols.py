@@ -1,0 +1,116 @@
+"""The symbols of a function: which its ops bind and name, and their replacement by others or by dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.utils.hints import isa
+
+from relax_dialect.ops.dataflow import DataflowOp
+from relax_dialect.ops.structure import ClosureOp
+from relax_dialect.scope import block_symbols_used, symbols_used, symbols_witnessed
+from relax_dialect.struct_info.base import PartialShapeAttr, StructInfo
+from relax_dialect.struct_info.symbols import substitute, substitute_shape
+from tir_dialect.attributes import DimAttr, SymbolAttr
+from tir_dialect.dims import Dim
+
+
+def bindings(op: Operation) -> Iterator[str]:
+    """The symbols that are witnessed by ops and blocks inside `op`, in program order, one for each witness.
+
+    A region that passes a witness on makes no new one.
+    """
+    for inner in op.walk():
+        if not isinstance(inner, DataflowOp):
+            yield from symbols_witnessed(inner)
+        for region in inner.regions:
+            for block in region.blocks:
+                yield from symbols_witnessed(block)
+
+
+def bound_symbols(op: Operation) -> dict[str, None]:
+    """The symbols that are witnessed by ops and blocks inside `op`, in program order, those of its entry first."""
+    return dict.fromkeys(bindings(op))
+
+
+def all_symbols(op: Operation) -> set[str]:
+    """The symbols that are used or witnessed anywhere inside `op`."""
+    return named_symbols(op).union(bindings(op))
+
+
+def named_symbols(op: Operation) -> set[str]:
+    """The symbols that types, properties and attributes name anywhere inside `op`, apart from where they are bound."""
+    found: set[str] = set()
+    for inner in op.walk():
+        found |= symbols_used(inner)
+        for region in inner.regions:
+            for block in region.blocks:
+                found |= block_symbols_used(block)
+    return found
+
+
+def captures(op: Operation) -> tuple[list[SSAValue], set[str]]:
+    """The values and the symbols that the regions of `op` use and that are made outside of it."""
+    values: dict[SSAValue, None] = {}
+    inside: set[SSAValue] = set()
+    symbols: set[str] = set()
+    witnessed: set[str] = set()
+    for each in op.walk():
+        for block in (block for region in each.regions for block in region.blocks):
+            inside.update(block.args)
+            symbols |= block_symbols_used(block)
+            witnessed.update(symbols_witnessed(block))
+        if each is not op:
+            values.update(dict.fromkeys(each.operands))
+            inside.update(each.results)
+            symbols |= symbols_used(each)
+            witnessed.update(symbols_witnessed(each))
+    return [value for value in values if value not in inside], symbols - witnessed
+
+
+def substitute_in(ops: Iterable[Operation], mapping: Mapping[str, Dim]) -> None:
+    """Replaces symbols at once in `ops` and everything inside them.
+
+    A symbol that one of the ops binds may only become another symbol. Inside a closure that binds one of the symbols
+    the name is that of the closure's own.
+    """
+    if not mapping:
+        return
+    for op in list(ops):
+        op.properties = {name: _substitute(attribute, mapping) for name, attribute in op.properties.items()}
+        op.attributes = {name: _substitute(attribute, mapping) for name, attribute in op.attributes.items()}
+        for result in op.results:
+            substitute_in_value(result, mapping)
+        own = op.function_type.symbol_names if isinstance(op, ClosureOp) else ()
+        inside = {name: dim for name, dim in mapping.items() if name not in own}
+        for block in [block for region in op.regions for block in region.blocks]:
+            for argument in block.args:
+                substitute_in_value(argument, inside)
+            substitute_in(block.ops, inside)
+
+
+def substitute_in_value(value: SSAValue, mapping: Mapping[str, Dim]) -> SSAValue:
+    """Replaces symbols in the type of a value; gives the value that replaces it."""
+    info = _substitute(value.type, mapping)
+    return value if info == value.type else Rewriter.replace_value_with_new_type(value, info)
+
+
+def _substitute(attribute: Attribute, mapping: Mapping[str, Dim]) -> Attribute:
+    if isinstance(attribute, StructInfo):
+        return substitute(attribute, mapping)
+    if isinstance(attribute, DimAttr):
+        return DimAttr(attribute.data.substitute(mapping))
+    if isinstance(attribute, PartialShapeAttr):
+        return PartialShapeAttr(substitute_shape(attribute.data, mapping))
+    if isinstance(attribute, SymbolAttr):
+        new = mapping.get(attribute.symbol.data)
+        name = None if new is None else new.as_symbol
+        return attribute if name is None else SymbolAttr(name, *attribute.interval)
+    if isa(attribute, ArrayAttr[Attribute]):
+        return ArrayAttr(_substitute(each, mapping) for each in attribute)
+    if isinstance(attribute, DictionaryAttr):
+        return DictionaryAttr({name: _substitute(each, mapping) for name, each in attribute.data.items()})
+    return attribute
