@@ -273,6 +273,8 @@ DIRECT_TASKS_PER_THREAD = 8
 
 # Dot-product groups: bytes and `bf16`.
 
+LONG_EPILOGUE_OPS = 12
+"""Ops of an epilogue that depend on each other, from which on it takes turns with that of another row."""
 DOT_GROUP_PANEL_VECTORS = 2
 """Vectors of a panel: with 32 registers, tiles have 14 rows; with 16, 6."""
 TILE_REGISTERS = (DOT_GROUP_PANEL_VECTORS, (32, 16), 1)

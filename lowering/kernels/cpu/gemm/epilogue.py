@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -12,6 +13,7 @@ from lowering.kernels.cpu.emit.body import Explicit, Lanes
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import buffer_type
 from lowering.kernels.cpu.emit.shuffles import element_of
+from lowering.kernels.cpu.gemm.cost_model import LONG_EPILOGUE_OPS
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.structure.contraction import Step, is_chain
 from tir_dialect.dims import constant
@@ -87,6 +89,11 @@ class EpilogueEmitter:
         self.first = first
         self.last = last
 
+    @property
+    def is_long(self) -> bool:
+        """Whether more vectors than those of a row are in flight at once, so that none waits for the one before."""
+        return sum(len(step.stage.body) for step in self.gemm.epilogue.steps) > LONG_EPILOGUE_OPS
+
     def store(self, accumulators: SSAValue, coords: Coords, count: SSAValue) -> None:
         """Stores a vector accumulator, of which `count` lanes or more are on."""
         lanes = self.gemm.tiles.lanes
@@ -104,22 +111,36 @@ class EpilogueEmitter:
 
     def store_lanes(self, accumulators: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         """Stores all lanes of a vector accumulator, or those that are on."""
-        # A vector accumulator with what earlier K blocks left.
-        value = self.as_output(accumulators)
-        self.put(value if self.first is None else self.added(value, self._earlier(coords, on)), coords, on)
+        self.store_vectors([(accumulators, coords)], on)
+
+    def store_vectors(self, accumulators: Sequence[tuple[SSAValue, Coords]], on: SSAValue | None = None) -> None:
+        """Stores all lanes of some vector accumulators, or those that are on.
+
+        Each op of the epilogue is emitted for one vector after the other: a vector's ops depend on each other, and
+        processors do not look far enough ahead to find those of the next vector behind them.
+        """
+        self._put([(self._total(value, coords, on), coords) for value, coords in accumulators], on)
 
     def put(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         """Stores a vector that already has what earlier K blocks left, in the type of the output."""
+        self._put([(value, coords)], on)
+
+    def _put(self, vectors: Sequence[tuple[SSAValue, Coords]], on: SSAValue | None) -> None:
         code = self.code
         if not self.gemm.epilogue.steps:
-            self._keep(value, coords, on)
+            self._keep(vectors, on)
         elif self.last is None:
-            self._follow(value, coords, on)
+            self._follow(vectors, on)
         else:
             with code.when(self.last) as branch:
-                self._follow(value, coords, on)
+                self._follow(vectors, on)
             with code.otherwise(branch):
-                self._keep(value, coords, on)
+                self._keep(vectors, on)
+
+    def _total(self, accumulators: SSAValue, coords: Coords, on: SSAValue | None) -> SSAValue:
+        """A vector accumulator with what earlier K blocks left, in the type of the output."""
+        value = self.as_output(accumulators)
+        return value if self.first is None else self.added(value, self._earlier(coords, on))
 
     def as_output(self, value: SSAValue) -> SSAValue:
         """A vector accumulator in the type of the output: as integers if it is of these."""
@@ -151,24 +172,32 @@ class EpilogueEmitter:
         contraction = self.gemm.contraction
         return self.code.zeros(i32 if contraction.is_integer else contraction.element, self.gemm.tiles.lanes)
 
-    def _keep(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
+    def _keep(self, vectors: Sequence[tuple[SSAValue, Coords]], on: SSAValue | None) -> None:
         mask = None if on is None else self.code.leading(on, self.gemm.tiles.lanes)
-        self.code.store(value, self.gemm.accumulators, [self._index(coords)], mask)
+        for value, coords in vectors:
+            self.code.store(value, self.gemm.accumulators, [self._index(coords)], mask)
 
-    def _follow(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
-        """Computes the epilogue of a vector of complete results."""
+    def _follow(self, vectors: Sequence[tuple[SSAValue, Coords]], on: SSAValue | None) -> None:
+        """Computes the epilogue of vectors of complete results."""
         contraction, epilogue = self.gemm.contraction, self.gemm.epilogue
         count = len(contraction.stage.axes)
-        at = self.gemm.at([step.access(op, count) for step, op in epilogue.accesses], (), coords)
-        produced = {contraction.store.buffer: value}
+        targets = [step.access(op, count) for step, op in epilogue.accesses]
+        at = [self.gemm.at(targets, (), coords) for _, coords in vectors]
+        produced = [{contraction.store.buffer: value} for value, _ in vectors]
         if contraction.store.buffer not in epilogue.unread:
-            self._keep(value, coords, on)
+            self._keep(vectors, on)
         for step in epilogue.steps:
-            self._step(step, at, produced, on)
+            bodies = [self._body(step, *each, on) for each in zip(at, produced, strict=True)]
+            for op in step.stage.body:
+                for body in bodies:
+                    body.run([op])
+            for body, known in zip(bodies, produced, strict=True):
+                known |= {store.buffer: body.widened(body.value(store.value)) for store in step.stage.stores}
 
-    def _step(
+    def _body(
         self, step: Step, at: dict[int, SSAValue], produced: dict[SSAValue, SSAValue], on: SSAValue | None
-    ) -> None:
+    ) -> Explicit:
+        """A step of the epilogue of one vector."""
         kernel, tiles, contraction = self.gemm.kernel, self.gemm.tiles, self.gemm.contraction
         own = {axis: at[target] for axis, target in step.axes.items() if target in at}
         axis = next(axis for axis, target in step.axes.items() if target == contraction.along[-1])
@@ -176,9 +205,7 @@ class EpilogueEmitter:
         for load in step.stage.loads:
             if load.buffer in produced:
                 body.values[load.result] = produced[load.buffer]
-        body.run(step.stage.body)
-        for store in step.stage.stores:
-            produced[store.buffer] = body.widened(body.value(store.value))
+        return body
 
 
 class SinglePassGemm:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import product
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IntegerType, i16
@@ -243,20 +243,34 @@ def store_rows(
     """Stores some rows of a tile; `rows` are the first one and their number. Prefetches as many from `later` on."""
     code, tiles, contraction = gemm.code, gemm.tiles, gemm.contraction
     n, (top, count) = code.dim(gemm.n), rows
-    with code.loop(count, "i") as i:
-        here = {**coords, contraction.row: code.add(top, i)}
-        for v in range(tiles.vectors):
-            column = code.add(left, v * tiles.lanes)
-            at = {**here, contraction.column: column}
-            if (gemm.n % tiles.lanes).constant_value != 0:
-                epilogue.store(code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes), at, code.sub(n, column))
-                continue
-            # All lanes of a vector have columns, or none has.
-            with ExitStack() as guards:
-                if (gemm.n % tiles.nr).constant_value != 0:
-                    guards.enter_context(code.when(code.compare("slt", column, n)))
-                epilogue.store_lanes(code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes), at, None)
+    has_whole_tiles = (gemm.n % tiles.nr).constant_value == 0
+
+    def store(numbers: Sequence[SSAValue]) -> None:
+        vectors: list[tuple[SSAValue, Coords]] = []
+        for i, v in product(numbers, range(tiles.vectors)):
+            row, column = code.add(top, i), code.add(left, v * tiles.lanes)
+            value = code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes)
+            vectors.append((value, {**coords, contraction.row: row, contraction.column: column}))
+        if has_whole_tiles:
+            epilogue.store_vectors(vectors)
+        elif (gemm.n % tiles.lanes).constant_value == 0:  # all lanes of a vector have columns, or none has
+            for value, at in vectors:
+                with code.when(code.compare("slt", at[contraction.column], n)):
+                    epilogue.store_vectors([(value, at)])
+        else:
+            for value, at in vectors:
+                epilogue.store(value, at, code.sub(n, at[contraction.column]))
         if later is not None:
-            there = {**coords, contraction.row: code.add(later[0], i)}
-            for end in grid(gemm).line_ends:
-                epilogue.prefetch({**there, contraction.column: code.add(later[1], end)})
+            for i, end in product(numbers, grid(gemm).line_ends):
+                row, column = code.add(later[0], i), code.add(later[1], end)
+                epilogue.prefetch({**coords, contraction.row: row, contraction.column: column})
+
+    done = None
+    if has_whole_tiles and epilogue.is_long:
+        pairs = code.divide(count, 2)
+        with code.loop(pairs, "pair") as pair:
+            first = code.mul(pair, 2)
+            store([first, code.add(first, 1)])
+        done = code.mul(pairs, 2)
+    with code.loop(count, "i", lower=done) as i:
+        store([i])
