@@ -114,6 +114,11 @@ ONNX: Mapping[str, str] = {
 }
 
 TORCH: Mapping[str, str] = {
+    "attention": """
+        aten._scaled_dot_product_flash_attention_for_cpu.default
+        aten._scaled_dot_product_flash_attention_for_cpu_backward.default aten.scaled_dot_product_attention.default
+        torch.ops.higher_order.flex_attention
+    """,
     "bessel": """
         aten.erfinv.default aten.special_airy_ai.default aten.special_bessel_j0.default
         aten.special_bessel_j1.default aten.special_bessel_y0.default aten.special_bessel_y1.default
@@ -147,16 +152,18 @@ TORCH: Mapping[str, str] = {
         torch.ops.higher_order.wrap_with_set_grad_enabled
     """,
     "convolution": """
-        aten._adaptive_avg_pool2d.default aten._adaptive_avg_pool3d.default aten.adaptive_avg_pool1d.default
-        aten.adaptive_avg_pool2d.default aten.adaptive_avg_pool3d.default aten.adaptive_max_pool1d.default
-        aten.adaptive_max_pool2d.default aten.adaptive_max_pool3d.default aten.avg_pool1d.default
-        aten.avg_pool2d.default aten.avg_pool3d.default aten.conv1d.default aten.conv1d.padding aten.conv2d.default
-        aten.conv2d.padding aten.conv3d.default aten.conv3d.padding aten.conv_transpose1d.default
-        aten.conv_transpose2d.input aten.conv_transpose3d.input aten.convolution.default
-        aten.fractional_max_pool2d.default aten.fractional_max_pool3d.default aten.max_pool1d.default
-        aten.max_pool2d.default aten.max_pool2d_with_indices.default aten.max_pool2d_with_indices_backward.default
-        aten.max_pool3d.default aten.max_pool3d_with_indices.default aten.max_pool3d_with_indices_backward.default
-        aten.max_unpool2d.default aten.max_unpool3d.default
+        aten._adaptive_avg_pool2d.default aten._adaptive_avg_pool2d_backward.default
+        aten._adaptive_avg_pool3d.default aten.adaptive_avg_pool1d.default aten.adaptive_avg_pool2d.default
+        aten.adaptive_avg_pool3d.default aten.adaptive_max_pool1d.default aten.adaptive_max_pool2d.default
+        aten.adaptive_max_pool2d_backward.default aten.adaptive_max_pool3d.default
+        aten.adaptive_max_pool3d_backward.default aten.avg_pool1d.default aten.avg_pool2d.default
+        aten.avg_pool2d_backward.default aten.avg_pool3d.default aten.conv1d.default aten.conv1d.padding
+        aten.conv2d.default aten.conv2d.padding aten.conv3d.default aten.conv3d.padding
+        aten.conv_transpose1d.default aten.conv_transpose2d.input aten.conv_transpose3d.input
+        aten.convolution.default aten.fractional_max_pool2d.default aten.fractional_max_pool3d.default
+        aten.max_pool1d.default aten.max_pool2d.default aten.max_pool2d_with_indices.default
+        aten.max_pool2d_with_indices_backward.default aten.max_pool3d.default aten.max_pool3d_with_indices.default
+        aten.max_pool3d_with_indices_backward.default aten.max_unpool2d.default aten.max_unpool3d.default
     """,
     "creation": """
         aten.arange.default aten.arange.start aten.arange.start_step aten.bernoulli.Tensor aten.bernoulli.default
@@ -205,6 +212,7 @@ TORCH: Mapping[str, str] = {
         aten.scatter.value_reduce aten.scatter_add.default aten.scatter_reduce.two aten.segment_reduce.default
         aten.select_scatter.default aten.slice_scatter.default
     """,
+    "gradients": "aten.convolution_backward.default",
     "image": """
         aten._upsample_bicubic2d_aa.default aten._upsample_bicubic2d_aa.vec aten._upsample_bilinear2d_aa.default
         aten._upsample_bilinear2d_aa.vec aten._upsample_nearest_exact1d.default aten._upsample_nearest_exact1d.vec
@@ -220,12 +228,10 @@ TORCH: Mapping[str, str] = {
     """,
     "linear_algebra": """
         aten._cdist_forward.default aten._grouped_mm.default aten._int_mm.default aten._pdist_forward.default
-        aten._scaled_dot_product_flash_attention_for_cpu.default aten.addbmm.default aten.addmm.default
-        aten.addmv.default aten.baddbmm.default aten.bilinear.default aten.bmm.default aten.diagonal.default
-        aten.diagonal_copy.default aten.dot.default aten.einsum.default aten.ger.default aten.linalg_matmul.default
-        aten.linear.default aten.matmul.default aten.mm.default aten.mv.default aten.outer.default
-        aten.scaled_dot_product_attention.default aten.vdot.default torch.ops.higher_order.flex_attention
-        transformers.grouped_mm_fallback.default
+        aten.addbmm.default aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default
+        aten.bmm.default aten.diagonal.default aten.diagonal_copy.default aten.dot.default aten.einsum.default
+        aten.ger.default aten.linalg_matmul.default aten.linear.default aten.matmul.default aten.mm.default
+        aten.mv.default aten.outer.default aten.vdot.default transformers.grouped_mm_fallback.default
     """,
     "manipulation": """
         aten._reshape_copy.default aten._unsafe_view.default aten.as_strided.default aten.as_strided_copy.default

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+import numpy as np
 from xdsl.dialects.builtin import f64
 
 from relax_dialect.builder import op
@@ -56,8 +57,8 @@ def same_padding(kernel: Sequence[int], dilation: Sequence[int]) -> list[int]:
     return [total // 2 for total in totals] + [total - total // 2 for total in totals]
 
 
-_FORWARD = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
-_TRANSPOSED = {1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.conv3d_transpose}
+FORWARD = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
+TRANSPOSED = {1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.conv3d_transpose}
 
 
 @converts("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")
@@ -91,7 +92,7 @@ def convolution(node: Node) -> Result:
 def _rank(node: Node) -> int:
     """The number of spatial dimensions."""
     rank = node.rank("weight") - 2
-    if rank not in _FORWARD:
+    if rank not in FORWARD:
         raise Refusal(f"convolutions over {rank} dimensions are not supported")
     return rank
 
@@ -100,7 +101,7 @@ def _forward(node: Node, pads: list[int]) -> Expr:
     rank = _rank(node)
 
     def apply(x: Expr) -> Expr:
-        return _FORWARD[rank](
+        return FORWARD[rank](
             x,
             node.tensor("weight"),
             strides=each(node, "stride", rank, 1),
@@ -116,7 +117,7 @@ def _transposed(node: Node) -> Expr:
     rank = _rank(node)
 
     def apply(x: Expr) -> Expr:
-        return _TRANSPOSED[rank](
+        return TRANSPOSED[rank](
             x,
             node.tensor("weight"),
             strides=each(node, "stride", rank, 1),
@@ -322,7 +323,10 @@ def _divided_sums(node: Node, x: Expr) -> Expr:
     return op.astype(op.trunc(op.divide(sums, node.like(divisor, sums))), dtype)
 
 
-@converts("aten.max_pool2d_with_indices_backward.default", "aten.max_pool3d_with_indices_backward.default")
+@converts(
+    *(f"aten.max_pool{rank}d_with_indices_backward.default" for rank in (2, 3)),
+    *(f"aten.adaptive_max_pool{rank}d_backward.default" for rank in (2, 3)),
+)
 def max_pool_backward(node: Node) -> Result:
     """Gradients added up at the element that was the greatest of each window."""
     rank, dims = _pool_rank(node), node.out_dims()
@@ -332,6 +336,51 @@ def max_pool_backward(node: Node) -> Result:
     where, gradients = (op.reshape(node.tensor(name), few) for name in ("indices", "grad_output"))
     found = op.scatter_elements(op.zeros(flat, node.out_dtype()), where, gradients, lead, "add")
     return op.reshape(found, dims)
+
+
+@converts("aten.avg_pool2d_backward.default")
+def avg_pool_backward(node: Node) -> Result:
+    """Each gradient shared by the elements of its window."""
+    if node.has("divisor_override"):
+        raise Refusal("gradients of sums that are divided by a number are not supported")
+    sizes, strides = _windows(node)
+    single = node.rank("self") == 3
+    x, gradient = (
+        op.expand_dims(each, [0]) if single else each for each in (node.tensor("self"), node.tensor("grad_output"))
+    )
+    made = op.grad.avg_pool2d_backward(
+        x,
+        gradient,
+        sizes,
+        strides=strides,
+        padding=padding(node, 2),
+        ceil_mode=node.flag("ceil_mode"),
+        count_include_pad=node.flag("count_include_pad"),
+    )
+    return op.squeeze(made, [0]) if single else made
+
+
+@converts("aten._adaptive_avg_pool2d_backward.default")
+def adaptive_avg_pool_backward(node: Node) -> Result:
+    """Gradients of windows whose ends are rounded outward: a product with a matrix along each dimension."""
+    lengths, counts = node.shape("self")[-2:], node.shape("grad_output")[-2:]
+    gradient = node.tensor("grad_output")
+    if all(count.constant_value == 1 for count in counts):
+        shared = op.divide(gradient, node.graph.dimension(product(lengths), node.out_dtype()))
+        return op.broadcast_to(shared, node.out_dims())
+    rows, columns = (_shares(node, *pair) for pair in zip(lengths, counts, strict=True))
+    return op.matmul(op.matmul(op.permute_dims(rows, [1, 0]), gradient), columns)
+
+
+def _shares(node: Node, length: Dim, count: Dim) -> Expr:
+    """How much of each mean, a row, is of each element, a column."""
+    if length.constant_value is None or count.constant_value is None:
+        raise Refusal("gradients of adaptive pooling to and from sizes that are not known are not supported")
+    shares = np.zeros((count.constant_value, length.constant_value))
+    for at, row in enumerate(shares):
+        first, end = at * row.size // len(shares), -(-(at + 1) * row.size // len(shares))
+        row[first:end] = 1 / (end - first)
+    return node.const(shares, node.out_dtype())
 
 
 @converts("aten.fractional_max_pool2d.default", "aten.fractional_max_pool3d.default")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._dynamo.testing import CompileCounterWithBackend
 
@@ -84,6 +85,91 @@ def test_gradients_are_those_of_pytorch():
         for one, other in zip(model.parameters(), twin.parameters(), strict=True):
             torch.testing.assert_close(one, other)
             torch.testing.assert_close(one.grad, other.grad)
+
+
+class Windows(torch.nn.Module):
+    """Convolutions of both kinds with strides, dilation and groups, and each kind of pooling."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Conv2d(3, 4, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(4)
+        self.steps = torch.nn.Conv2d(4, 8, (3, 2), stride=2, padding=1, bias=False)
+        self.depthwise = torch.nn.Conv2d(8, 8, 3, padding=2, dilation=2, groups=8)
+        self.up = torch.nn.ConvTranspose2d(8, 6, 3, stride=2, padding=1, output_padding=1, groups=2)
+
+    def forward(self, x: Any) -> Any:
+        x = F.max_pool2d(torch.relu(self.norm(self.first(x))), 2)
+        x = F.avg_pool2d(self.up(F.gelu(self.depthwise(self.steps(x)))), 3, 2, 1)
+        return F.adaptive_max_pool2d(x, 2).sum((2, 3)) + F.adaptive_avg_pool2d(x, (2, 3)).amax((2, 3))
+
+
+class Lines(torch.nn.Module):
+    """Convolutions over one dimension."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Conv1d(3, 8, 5, stride=3, padding=2)
+        self.second = torch.nn.Conv1d(8, 6, 3, groups=2, padding="same")
+        self.up = torch.nn.ConvTranspose1d(6, 4, 3, stride=2)
+
+    def forward(self, x: Any) -> Any:
+        return self.up(self.second(torch.tanh(self.first(x)))).amax(2)
+
+
+class Attention(torch.nn.Module):
+    """An encoder layer of a transformer behind an embedding, and attention that sees what came before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = torch.nn.Embedding(20, 16)
+        self.layer = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+
+    def forward(self, x: Any) -> Any:
+        x = self.layer(self.tokens(x)).unflatten(-1, (2, 8)).transpose(1, 2)
+        return F.scaled_dot_product_attention(x, x * 2, x + 1, is_causal=True).mean((1, 2))
+
+
+class Recurrent(torch.nn.Module):
+    """Cells, since `torch.compile` leaves whole recurrent layers to PyTorch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.long, self.gated = torch.nn.LSTMCell(3, 5), torch.nn.GRUCell(5, 4)
+
+    def forward(self, x: Any) -> Any:
+        state, found = None, None
+        for step in x.unbind(1):
+            state = self.long(step, state)
+            found = self.gated(state[0], found)
+        return found
+
+
+@pytest.mark.parametrize(
+    ("network", "data"),
+    [
+        (Windows, lambda: torch.randn(2, 3, 12, 10)),
+        (Lines, lambda: torch.randn(2, 3, 20)),
+        (Attention, lambda: torch.randint(0, 20, (2, 5))),
+        (Recurrent, lambda: torch.randn(2, 4, 3)),
+    ],
+)
+def test_steps_of_training(network: Any, data: Any):
+    model = network()
+    twin = copy.deepcopy(model)
+    fast = compiled(model, dynamic=None)
+    for _ in range(2):
+        x = data()
+        for forward, owner in ((fast, model), (twin, twin)):
+            owner.zero_grad()
+            forward(x).square().mean().backward()
+            with torch.no_grad():
+                for parameter in owner.parameters():
+                    parameter.sub_(0.1 * parameter.grad)
+        for one, other in zip(model.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(one.grad, other.grad)
+        for one, other in zip(model.buffers(), twin.buffers(), strict=True):
+            torch.testing.assert_close(one, other)
 
 
 def test_arguments_that_are_written_and_branches_on_data():
