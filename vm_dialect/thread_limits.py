@@ -1,4 +1,4 @@
-"""How many threads parallel loops of compiled code may have, by call."""
+"""How many threads parallel loops of compiled code may have, by call, and where and how those of a process wait."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ LIMIT_THREADS = "relax_limit_threads"
 
 MOST_THREADS = 256
 """No loop has more."""
+
+PROCESSORS = 1024
+"""Threads can be bound to one whose number is less."""
+
+WAITING = ("passive", "active")
+"""Threads that wait sleep at once, or stay awake until there is work."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,23 @@ def checked_threads(number: int | None) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_THREADS):
         return number
     raise ValueError(f"num_threads expected a number from 1 to {MOST_THREADS}, got {number!r}")
+
+
+def checked_affinity(text: str) -> str:
+    """Processors as `RELAX_AFFINITY` names them, `0,2,4-7`; `ValueError` for other texts."""
+    parts = [part.split("-") for part in text.split(",")]
+    for part in parts:
+        valid = len(part) <= 2 and all(each.isascii() and each.isdecimal() and int(each) < PROCESSORS for each in part)
+        if not valid or int(part[0]) > int(part[-1]):
+            raise ValueError(f"expected processors from 0 to {PROCESSORS - 1}, as in 0,2,4-7, got {text!r}")
+    return text
+
+
+def checked_waiting(text: str) -> str:
+    """How threads wait as `RELAX_WAIT_POLICY` says it; `ValueError` for other texts."""
+    if text.lower() not in WAITING:
+        raise ValueError(f"expected {' or '.join(WAITING)}, got {text!r}")
+    return text
 
 
 def thread_setter(address: int) -> Callable[[int], int]:

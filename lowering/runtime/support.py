@@ -19,6 +19,7 @@ from importlib.resources import files
 from lowering.cache.code_cache import CodeCache, compile_cached
 from lowering.llvm.compiler import CompileOptions
 from tir_dialect.target import Target
+from vm_dialect.thread_limits import checked_affinity, checked_waiting
 
 # By the first part of the triple: the number of the system call `futex`, and what a waiting loop calls.
 _MACHINES = {"x86_64": (202, "@llvm.x86.sse2.pause", "", ""), "aarch64": (98, "@llvm.aarch64.isb", "i32", "i32 15")}
@@ -31,14 +32,20 @@ MOST_THREADS = 256
 def host_text() -> str:
     """The LLVM text of the functions for this process.
 
-    They look up `RELAX_NUM_THREADS` themselves, and cannot complain: `ValueError` if that is no number of threads, or
-    `RELAX_THREADS` not `openmp`.
+    They look up `RELAX_NUM_THREADS`, `RELAX_AFFINITY` and `RELAX_WAIT_POLICY` themselves, and cannot complain:
+    `ValueError` if that is no number of threads, no list of processors or no policy, or `RELAX_THREADS` not `openmp`.
     """
     if (kind := os.environ.get("RELAX_THREADS", "")) not in ("", "openmp"):
         raise ValueError(f'RELAX_THREADS expected openmp, or nothing for threads of our own, got "{kind}"')
     number = os.environ.get("RELAX_NUM_THREADS", "")
     if number and not (number.isascii() and number.isdecimal() and 1 <= int(number) <= MOST_THREADS):
         raise ValueError(f'RELAX_NUM_THREADS expected a number from 1 to {MOST_THREADS}, got "{number}"')
+    for name, check in (("RELAX_AFFINITY", checked_affinity), ("RELAX_WAIT_POLICY", checked_waiting)):
+        if text := os.environ.get(name, ""):
+            try:
+                check(text)
+            except ValueError as error:
+                raise ValueError(f"{name} {error}") from error
     return threads_text(Target.host(), kind == "openmp")
 
 

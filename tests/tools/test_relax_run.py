@@ -212,6 +212,15 @@ def test_threads_of_the_process(program: str, monkeypatch: pytest.MonkeyPatch, c
     assert "--threads: num_threads expected a number from 1 to 256, got 257" in capsys.readouterr().err
 
 
+def test_where_and_how_threads_wait(program: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("RELAX_AFFINITY", "0")
+    monkeypatch.setenv("RELAX_WAIT_POLICY", "active")
+    assert main([program, "--random", "f32[2]", "f32[2]", "--affinity", "0-1", "--wait-policy", "passive"]) == 0
+    assert (os.environ["RELAX_AFFINITY"], os.environ["RELAX_WAIT_POLICY"]) == ("0-1", "passive")
+    assert main([program, "--affinity", "3-1"]) == 1
+    assert "--affinity: expected processors from 0 to 1023, as in 0,2,4-7, got '3-1'" in capsys.readouterr().err
+
+
 def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "p.txt").write_text(PROGRAM)
     (tmp_path / "p.rvm").write_bytes(b"not an executable")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
-from vm_dialect.thread_limits import checked_threads
+from vm_dialect.thread_limits import checked_affinity, checked_threads
 from xdsl_relax.cli.arguments import build_options
 from xdsl_relax.cli.diagnostics import ToolError, run_tool, with_traceback
 from xdsl_relax.cli.programs import (
@@ -78,14 +78,25 @@ def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Resul
         raise ToolError(with_traceback("\n".join(lines), error)) from error
 
 
+def _set_threads(args: Any) -> None:
+    """Options of threads count for all that this process runs; libraries look the variables up themselves."""
+    option = "--threads"
+    try:
+        if args.threads is not None:
+            os.environ["RELAX_NUM_THREADS"] = str(checked_threads(args.threads))
+        option = "--affinity"
+        if args.affinity is not None:
+            os.environ["RELAX_AFFINITY"] = checked_affinity(args.affinity)
+    except ValueError as error:
+        raise ToolError(f"{option}: {error}") from error
+    if args.wait_policy is not None:
+        os.environ["RELAX_WAIT_POLICY"] = args.wait_policy
+
+
 def _run(argv: Sequence[str] | None) -> None:
     parser = command_line(__doc__)
     args = parser.read(argv)
-    if args.threads is not None:
-        try:
-            os.environ["RELAX_NUM_THREADS"] = str(checked_threads(args.threads))  # for all that this process runs
-        except ValueError as error:
-            raise ToolError(f"--threads: {error}") from error
+    _set_threads(args)
     if args.signature:
         load_python_files(args.load)
         print(signatures_text(args.file, replace(build_options(args, "native"), trust=args.trust)))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tir_dialect.target import ACTIVATION_BITS
+from vm_dialect.thread_limits import WAITING
 from xdsl_relax.cli.arguments import add_build_options, add_load_option
 from xdsl_relax.cli.parser import ToolParser
 from xdsl_relax.cli.programs import MODES
@@ -48,6 +49,16 @@ def command_line(description: str | None) -> ToolParser:
         type=_positive,
         metavar="N",
         help="threads of parallel loops, 1 to 256 (default: RELAX_NUM_THREADS, or one for each processor)",
+    )
+    parser.add_argument(
+        "--affinity",
+        metavar="CPUS",
+        help="bind threads to processors, 0,2,4-7: the first is for the caller (default: RELAX_AFFINITY, or free)",
+    )
+    parser.add_argument(
+        "--wait-policy",
+        choices=WAITING,
+        help="threads that wait sleep at once, or stay awake (default: RELAX_WAIT_POLICY, or awake for a short time)",
     )
     parser.add_argument(
         "--mesh",

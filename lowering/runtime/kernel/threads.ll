@@ -15,6 +15,12 @@
 @once = internal global i32 0                   ; whether there is a key
 @has_key = internal global i32 0
 @key = internal global i32 0                    ; of what relax_limit_threads says, for each thread of the program
+@patience = internal global i32 -1             ; how many turns threads that wait stay awake, -1: not asked yet
+@bound = internal global i32 -1                ; how many processors RELAX_AFFINITY names, -1: not asked yet
+@places = internal global [256 x i32] zeroinitializer
+@policy_variable = internal constant [18 x i8] c"RELAX_WAIT_POLICY\00"
+@general_policy = internal constant [16 x i8] c"OMP_WAIT_POLICY\00"
+@affinity_variable = internal constant [15 x i8] c"RELAX_AFFINITY\00"
 @own_variable = internal constant [18 x i8] c"RELAX_NUM_THREADS\00"
 @variable = internal constant [16 x i8] c"OMP_NUM_THREADS\00"
 
@@ -76,7 +82,7 @@ define internal void @make_key() {
 }
 
 ; How many threads a loop may have: as relax_limit_threads says for the caller, else RELAX_NUM_THREADS, or
-; OMP_NUM_THREADS, or as many as there are processors.
+; OMP_NUM_THREADS, or as many as RELAX_AFFINITY names processors, or as there are.
 define i32 @relax_max_threads() {
   %made = load atomic i32, ptr @has_key acquire, align 4
   %has_key = icmp ne i32 %made, 0
@@ -101,9 +107,12 @@ general:
   br i1 %is_wanted, label %found, label %count
 count:
   %processors = call i32 @processors()
+  %bound = call i32 @bound_processors()
+  %is_bound = icmp sgt i32 %bound, 0
+  %all_there = select i1 %is_bound, i32 %bound, i32 %processors
   br label %found
 found:
-  %threads = phi i32 [ %own, %ask ], [ %wanted, %general ], [ %processors, %count ]
+  %threads = phi i32 [ %own, %ask ], [ %wanted, %general ], [ %all_there, %count ]
   call void @relax_set_num_threads(i32 %threads)
   br label %done
 done:
@@ -129,6 +138,109 @@ none:
 some:
   %value = call i32 @atoi(ptr %text)
   ret i32 %value
+}
+
+; How many turns a thread that waits stays awake: as RELAX_WAIT_POLICY says, or OMP_WAIT_POLICY, none if that begins as
+; "passive", all as "active", else those of some tens of microseconds.
+define internal i32 @turns_awake() {
+  %known = load atomic i32, ptr @patience monotonic, align 4
+  %is_known = icmp sge i32 %known, 0
+  br i1 %is_known, label %done, label %ask
+ask:
+  %own = call ptr @getenv(ptr @policy_variable)
+  %missing = icmp eq ptr %own, null
+  br i1 %missing, label %general, label %read
+general:
+  %other = call ptr @getenv(ptr @general_policy)
+  %none = icmp eq ptr %other, null
+  br i1 %none, label %keep, label %read
+read:
+  %text = phi ptr [ %own, %ask ], [ %other, %general ]
+  %letter = load i8, ptr %text
+  %small = or i8 %letter, 32
+  %passive = icmp eq i8 %small, 112
+  %active = icmp eq i8 %small, 97
+  %long = select i1 %active, i32 2147483647, i32 4000
+  %turns = select i1 %passive, i32 0, i32 %long
+  br label %keep
+keep:
+  %found = phi i32 [ 4000, %general ], [ %turns, %read ]
+  store atomic i32 %found, ptr @patience monotonic, align 4
+  br label %done
+done:
+  %result = phi i32 [ %known, %0 ], [ %found, %keep ]
+  ret i32 %result
+}
+
+; How many processors RELAX_AFFINITY names, as in "0,2,4-7"; none if it is not written so. They are in `places` then.
+define internal i32 @bound_processors() {
+  %known = load atomic i32, ptr @bound acquire, align 4
+  %is_known = icmp sge i32 %known, 0
+  br i1 %is_known, label %done, label %ask
+ask:
+  %text = call ptr @getenv(ptr @affinity_variable)
+  %missing = icmp eq ptr %text, null
+  br i1 %missing, label %keep, label %look
+look:                                           ; at a letter: `first` is that of a range that has begun, or -1
+  %at = phi ptr [ %text, %ask ], [ %next, %digit ], [ %next, %dash ], [ %next, %more ]
+  %value = phi i32 [ -1, %ask ], [ %longer, %digit ], [ -1, %dash ], [ -1, %more ]
+  %first = phi i32 [ -1, %ask ], [ %first, %digit ], [ %value, %dash ], [ -1, %more ]
+  %count = phi i32 [ 0, %ask ], [ %count, %digit ], [ %count, %dash ], [ %filled, %more ]
+  %next = getelementptr i8, ptr %at, i64 1
+  %letter = load i8, ptr %at
+  switch i8 %letter, label %number [ i8 0, label %range
+                                     i8 44, label %range
+                                     i8 45, label %dash ]
+number:
+  %offset = sub i8 %letter, 48
+  %is_digit = icmp ult i8 %offset, 10
+  %small = icmp slt i32 %value, 1000
+  %valid = and i1 %is_digit, %small
+  br i1 %valid, label %digit, label %keep
+digit:
+  %shown = call i32 @llvm.smax.i32(i32 %value, i32 0)
+  %tens = mul i32 %shown, 10
+  %units = zext i8 %offset to i32
+  %longer = add i32 %tens, %units
+  br label %look
+dash:
+  %begun = icmp sge i32 %first, 0
+  %empty = icmp slt i32 %value, 0
+  %wrong = or i1 %begun, %empty
+  br i1 %wrong, label %keep, label %look
+range:                                          ; from the first one, or the only one, to this one
+  %single = icmp slt i32 %first, 0
+  %lower = select i1 %single, i32 %value, i32 %first
+  %absent = icmp slt i32 %value, 0
+  %backwards = icmp slt i32 %value, %lower
+  %beyond = icmp sge i32 %value, 1024
+  %bad = or i1 %absent, %backwards
+  %refused = or i1 %bad, %beyond
+  br i1 %refused, label %keep, label %fill
+fill:
+  %processor = phi i32 [ %lower, %range ], [ %following, %store ]
+  %filled = phi i32 [ %count, %range ], [ %stored, %store ]
+  %inside = icmp sle i32 %processor, %value
+  %room = icmp slt i32 %filled, 256
+  %again = and i1 %inside, %room
+  br i1 %again, label %store, label %more
+store:
+  %place = zext i32 %filled to i64
+  %place_at = getelementptr [256 x i32], ptr @places, i64 0, i64 %place
+  store i32 %processor, ptr %place_at
+  %stored = add i32 %filled, 1
+  %following = add i32 %processor, 1
+  br label %fill
+more:
+  %ends = icmp eq i8 %letter, 0
+  br i1 %ends, label %keep, label %look
+keep:
+  %found = phi i32 [ 0, %ask ], [ 0, %number ], [ 0, %dash ], [ 0, %range ], [ %filled, %more ]
+  store atomic i32 %found, ptr @bound release, align 4
+  br label %done
+done:
+  %result = phi i32 [ %known, %0 ], [ %found, %keep ]
+  ret i32 %result
 }
 
 ; How many processors this process may run on.
@@ -294,6 +406,7 @@ done:
 
 ; Until no worker takes part any more: some tens of microseconds awake, then asleep.
 define internal void @wait_for_team() {
+  %turns = call i32 @turns_awake()
   br label %spin
 spin:
   %turn = phi i32 [ 0, %0 ], [ %more, %pause ]
@@ -301,7 +414,7 @@ spin:
   %none = icmp eq i32 %team, 0
   br i1 %none, label %done, label %some
 some:
-  %patient = icmp ult i32 %turn, 4000
+  %patient = icmp ult i32 %turn, %turns
   br i1 %patient, label %pause, label %sleep
 pause:
   call void @PAUSE
@@ -335,9 +448,34 @@ started:
   %id_at = getelementptr [256 x i64], ptr @ids, i64 0, i64 %place
   store i64 %thread, ptr %id_at
   store i32 -1, ptr @avoided
+  call void @bind(i64 %thread, i32 %more)
   %detached = call i32 @pthread_detach(i64 %thread)
   store i32 %more, ptr @workers
   br label %loop
+done:
+  ret void
+}
+
+; Lets a worker run on the processor that RELAX_AFFINITY names for it, if it does: the first one is the caller's.
+define internal void @bind(i64 %thread, i32 %worker) {
+  %set = alloca [16 x i64], align 8
+  %count = call i32 @bound_processors()
+  %free = icmp eq i32 %count, 0
+  br i1 %free, label %done, label %move
+move:
+  %place = urem i32 %worker, %count
+  %index = zext i32 %place to i64
+  %place_at = getelementptr [256 x i32], ptr @places, i64 0, i64 %index
+  %processor = load i32, ptr %place_at
+  call void @llvm.memset.p0.i64(ptr %set, i8 0, i64 128, i1 false)
+  %number = zext i32 %processor to i64
+  %word_number = lshr i64 %number, 6
+  %bit = and i64 %number, 63
+  %bits = shl i64 1, %bit
+  %word = getelementptr [16 x i64], ptr %set, i64 0, i64 %word_number
+  store i64 %bits, ptr %word, align 8
+  %moved = call i32 @pthread_setaffinity_np(i64 %thread, i64 128, ptr %set)
+  br label %done
 done:
   ret void
 }
@@ -348,7 +486,10 @@ define internal void @keep_apart(i32 %here) {
   %last = load i32, ptr @avoided
   %same = icmp eq i32 %here, %last
   %unknown = icmp uge i32 %here, 1024
-  %skip = or i1 %same, %unknown
+  %bound = call i32 @bound_processors()
+  %placed = icmp sgt i32 %bound, 0
+  %settled = or i1 %same, %placed
+  %skip = or i1 %settled, %unknown
   br i1 %skip, label %done, label %read
 read:
   call void @llvm.memset.p0.i64(ptr %set, i8 0, i64 128, i1 false)
@@ -423,6 +564,7 @@ done:
 define internal ptr @work_forever(ptr %own) {
   %number = ptrtoint ptr %own to i64
   %index_of_worker = sub i64 %number, 1
+  %turns = call i32 @turns_awake()
   br label %wait
 wait:
   %seen = phi i32 [ 0, %0 ], [ %now, %leave ], [ %now, %join ]
@@ -433,7 +575,7 @@ spin:
   %same = icmp eq i32 %now, %seen
   br i1 %same, label %idle, label %join
 idle:
-  %patient = icmp ult i32 %turn, 4000
+  %patient = icmp ult i32 %turn, %turns
   br i1 %patient, label %pause, label %sleep
 sleep:
   %count = atomicrmw add ptr @sleeping, i32 1 seq_cst

@@ -241,6 +241,72 @@ def test_numbers_of_threads_that_are_none(number: str, monkeypatch: pytest.Monke
         host_text()
 
 
+BOUND = """
+import ctypes, os, time
+from lowering.runtime.loading import library_symbol
+from tests.lowering.runtime.kernel.test_threads import BODY, PARALLEL, count_in_pool
+def tasks():
+    return set(map(int, os.listdir("/proc/self/task")))
+before = tasks()
+body = BODY(lambda context, first, last: time.sleep(0.001))
+PARALLEL(library_symbol("relax_parallel"))(body, None, 0, 8, 4)
+def state(task):
+    return open(f"/proc/self/task/{task}/stat").read().rpartition(")")[2].split()[0]
+workers = sorted(tasks() - before)
+for _ in range(200):
+    time.sleep(0.001)
+    states = set(map(state, workers))
+    if states == {"S"}:
+        break
+assert count_in_pool() == 100
+most = ctypes.CFUNCTYPE(ctypes.c_int)(library_symbol("relax_max_threads"))()
+print(most, [sorted(os.sched_getaffinity(worker)) for worker in workers], *states, sep=";")
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        (
+            {"RELAX_AFFINITY": "FIRST,FIRST-FIRST,LAST", "RELAX_WAIT_POLICY": "passive"},
+            "3;[[FIRST], [LAST], [FIRST]];S",
+        ),
+        ({"RELAX_AFFINITY": "LAST,FIRST", "OMP_WAIT_POLICY": "ACTIVE"}, "2;[[FIRST], [LAST], [FIRST]];R"),
+        (
+            {"RELAX_AFFINITY": "LAST", "OMP_WAIT_POLICY": "ACTIVE", "RELAX_WAIT_POLICY": "passive"},
+            "1;[[LAST], [LAST], [LAST]];S",
+        ),
+    ],
+)
+def test_where_and_how_workers_wait(variables: dict[str, str], found: str) -> None:
+    """The first processor is for the caller, who stays where it is; the others go round."""
+    allowed = sorted(os.sched_getaffinity(0))
+
+    def on_this_machine(text: str) -> str:
+        return text.replace("LAST", str(allowed[-1])).replace("FIRST", str(allowed[0]))
+
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "RELAX_"))}
+    environment |= {name: on_this_machine(value) for name, value in variables.items()}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, "-c", BOUND], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == on_this_machine(found), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        *(("RELAX_AFFINITY", each, "processors from 0 to 1023") for each in ("x", "1,", "3-1", "1-2-3", "1024", "-1")),
+        ("RELAX_WAIT_POLICY", "sleep", "passive or active, got 'sleep'"),
+    ],
+)
+def test_places_and_policies_that_there_are_not(
+    name: str, value: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=f"{name} expected {expected}"):
+        host_text()
+
+
 def test_threads_that_there_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RELAX_THREADS", "opnmp")
     with pytest.raises(ValueError, match='RELAX_THREADS expected openmp, or nothing for threads of our own, got "opn'):
