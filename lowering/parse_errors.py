@@ -24,7 +24,7 @@ _TYPES = {
     "long": "i64",
     **{f"{kind}{bits}": f"f{bits}" for kind in ("float", "fp") for bits in (16, 32, 64)},
     **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": f"ui{bits}" for bits in (8, 16, 32, 64)},
+    **{f"{kind}{bits}": f"ui{bits}" for kind in ("u", "uint") for bits in (8, 16, 32, 64)},
 }
 """Element types as NumPy and others call them, and as texts do."""
 
@@ -79,10 +79,16 @@ def _in_type(text: str, span: Span) -> bool:
     return inside.count("<") > inside.replace("->", "").count(">")
 
 
-_LITERALS = {"string": "a string in quotes", "integer": "an integer", "boolean": "true or false", "float": "a number"}
+_LITERALS = {
+    "string": "a string in quotes",
+    "integer": "an integer",
+    "boolean": "true or false",
+    "float": "a number",
+    "type": "a type",
+}
 _MISSING = re.compile(
     r"Expected region!|Expected ('\S+')|('\S+') expected|expected (':' and the result types)"
-    r"|(\w+) literal expected.*|Expected (\w+) literal"
+    r"|(\w+) literal expected.*|Expected (\w+) literal|(type) expected"
 )
 """What parsers say of something that is not there."""
 

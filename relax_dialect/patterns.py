@@ -274,19 +274,19 @@ class Pattern(ABC):
 
     def where(self, check: Check) -> Pattern:
         """Fits a value only if `check(value)` holds."""
-        return _Where(self, check)
+        return _Where(self, check, f"where({getattr(check, '__name__', check)})")
 
     def has_dtype(self, dtype: str) -> Pattern:
         """Fits tensors with a known dtype of that name, `"f32"`."""
-        return self.where(lambda value: has_dtype(value, dtype))
+        return _Where(self, lambda value: has_dtype(value, dtype), f"has_dtype({dtype!r})")
 
     def has_rank(self, rank: int) -> Pattern:
         """Fits tensors with that many dimensions."""
-        return self.where(lambda value: has_rank(value, rank))
+        return _Where(self, lambda value: has_rank(value, rank), f"has_rank({rank})")
 
     def has_shape(self, shape: Sequence[DimLike | None]) -> Pattern:
         """Fits tensors with provably these dimensions; `None` stands for any."""
-        return self.where(lambda value: has_shape(value, shape))
+        return _Where(self, lambda value: has_shape(value, shape), f"has_shape({list(shape)})")
 
     def may_be_used_outside(self) -> Pattern:
         """Ops that are not matched may use the value."""
@@ -312,6 +312,10 @@ class Pattern(ABC):
 
 class _Wildcard(Pattern):
     @override
+    def __repr__(self) -> str:
+        return "wildcard()"
+
+    @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:
         if (extended := bound.extend(self, value)) is not None:
             yield extended
@@ -320,6 +324,10 @@ class _Wildcard(Pattern):
 class _Constant(_Wildcard):
     def __init__(self, elements: object | None):
         self._elements = elements
+
+    @override
+    def __repr__(self) -> str:
+        return f"is_const({'' if self._elements is None else repr(self._elements)})"
 
     @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:
@@ -352,6 +360,10 @@ class _Either(Pattern):
         return None if first is None or second is None else first | second
 
     @override
+    def __repr__(self) -> str:
+        return f"({' | '.join(map(repr, self._alternatives))})"
+
+    @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:
         if (extended := bound.extend(self, value)) is not None:
             for pattern in self._alternatives:
@@ -369,6 +381,10 @@ class _Both(Pattern):
         return self._first.op_names if self._second.op_names is None else self._second.op_names
 
     @override
+    def __repr__(self) -> str:
+        return f"({self._first!r} & {self._second!r})"
+
+    @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:
         if (extended := bound.extend(self, value)) is not None:
             for each in self._first.bind(value, extended):
@@ -380,20 +396,30 @@ class _Not(Pattern):
         self._refused = refused
 
     @override
+    def __repr__(self) -> str:
+        return f"~{self._refused!r}"
+
+    @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:
         if next(self._refused.bind(value, bound), None) is None and (extended := bound.extend(self, value)) is not None:
             yield extended
 
 
 class _Where(Pattern):
-    def __init__(self, inner: Pattern, check: Check):
+    def __init__(self, inner: Pattern, check: Check, text: str):
+        """`text` is the condition as a program writes it."""
         self._inner = inner
         self._check = check
+        self._text = text
 
     @property
     @override
     def op_names(self) -> frozenset[str] | None:
         return self._inner.op_names
+
+    @override
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.{self._text}"
 
     @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:
@@ -411,6 +437,10 @@ class _Shared(Pattern):
     @override
     def op_names(self) -> frozenset[str] | None:
         return self._inner.op_names
+
+    @override
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.may_be_used_outside()"
 
     @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:
@@ -487,6 +517,16 @@ class OperationPattern(Pattern):
 
     def _arguments(self, op: Operation) -> Sequence[SSAValue]:
         return op.operands
+
+    @override
+    def __repr__(self) -> str:
+        text = f"is_op({', '.join(map(repr, sorted(self._names)))})"
+        if self._operands is not None:
+            text += f"({', '.join(map(repr, self._operands))})"
+        if self._attributes:
+            text += f".has_attr({', '.join(f'{name}={value!r}' for name, value in self._attributes.items())})"
+        text += f".result({self._result})" if self._result else ""
+        return f"{text}.in_any_order()" if self._any_order else text
 
     @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:

@@ -204,6 +204,14 @@ class Target:
         """The host machine, or what `RELAX_TARGET` says of it; `cores` is how many processors this process may use."""
         return _host()
 
+    def __repr__(self) -> str:
+        size = f"{self.vector_registers} registers of {self.vector_bits} bits"
+        return f"<Target {self.cpu}: {size}, {self.cores} cores, {self.triple}>"
+
+    def __str__(self) -> str:
+        """All that there is to say: equal for equal targets only."""
+        return f"Target({', '.join(f'{each.name}={getattr(self, each.name)!r}' for each in fields(self))})"
+
     @staticmethod
     def parse(text: str) -> Target:
         """Read `NAME [key=value ...]`: a row of `NAMED_TARGETS` or `host`, then fields to override.

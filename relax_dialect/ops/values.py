@@ -213,7 +213,8 @@ class PrimOp(InfersResultTypes):
     %2 = relax.prim i1 true
     ```
 
-    An `i64` is a dimension, which its type then shows; of any other dtype, the dtype comes first.
+    An `i64` is a dimension, which its type then shows; of any other dtype, the dtype comes first. `true` and `false`
+    are of `i1` without saying so.
 
     C1: the dtype is in the dtype table.
     C2: an integer is in the range of its dtype, and of `i64`: numbers of the run time have 64 bits and a sign.
@@ -255,6 +256,8 @@ class PrimOp(InfersResultTypes):
 def _parse_scalar(parser: Parser) -> DimAttr | IntegerAttr | FloatAttr:
     position = parser.pos
     dtype = parser.parse_optional_type()
+    if dtype is None and (value := parser.parse_optional_boolean()) is not None:
+        return number_attr(int(value), i1)
     if dtype is None:
         return DimAttr(parse_dim_expr(parser))
     if not isa(dtype, AnyFloat | IntegerType):

@@ -122,7 +122,7 @@ class TensorType(ParametrizedAttribute, StructInfo):
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
             shape = PartialShapeAttr(parse_shape(parser))
-            parser.parse_punctuation(",")
+            parser.parse_punctuation(",", " between the shape and the dtype: !relax.tensor<[4, n], f32>")
             dtype = NoneAttr() if parser.parse_optional_keyword("_") else parser.parse_type()
             more = parser.parse_optional_punctuation(",") is not None
             device: Attribute = NoneAttr()

@@ -45,6 +45,19 @@ CASES = {
         "                                        ^^^^^^^\n"
         "                                        unknown type 'float32'; did you mean f32?\n",
     ),
+    "unsigned type of Rust": (
+        "relax.func @main(%x: !relax.tensor<[4], u8>) {\n  relax.return %x\n}",
+        "<text>:1:41\nrelax.func @main(%x: !relax.tensor<[4], u8>) {\n"
+        "                                        ^^\n"
+        "                                        unknown type 'u8'; did you mean ui8?\n",
+    ),
+    "word where a type begins": (
+        "tir.prim_func @f(%a: vector<8xi32>) {\n  %v = tir.dot saturated ui8 %a, i8 %a, %a : vector<8xi32>\n}",
+        "<text>:2:16\n  %v = tir.dot saturated ui8 %a, i8 %a, %a : vector<8xi32>\n"
+        "               ^^^^^^^^^\n"
+        "               'tir.dot' op expected a type, got 'saturated'; it is written "
+        "%s = tir.dot ui8 %a, i8 %b, %sum : vector<16xi32>\n",
+    ),
     "more than an operation": (
         HEAD + "\n  %0 = relax.exp %x )\n  relax.return %0\n}",
         "<text>:2:21\n  %0 = relax.exp %x )\n                    ^\n"
@@ -284,7 +297,11 @@ HEADS = {
         1,
         "expected ']' in a shape, got '/'; a quotient is floordiv(n, 2) or ceildiv(n, 2)",
     ),
-    "relax.func @f(%x: !relax.tensor<[4] f32>) {": (37, 3, "Expected ','"),
+    "relax.func @f(%x: !relax.tensor<[4] f32>) {": (
+        37,
+        3,
+        "Expected ',' between the shape and the dtype: !relax.tensor<[4, n], f32>",
+    ),
     "relax.func @f(%x: !relax.object) : !relax.object {": (
         34,
         1,

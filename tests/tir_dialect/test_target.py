@@ -132,3 +132,9 @@ def test_tile_registers_that_the_system_refuses_are_no_feature(monkeypatch: pyte
             assert ("amx-int8" in _host().extensions) is permitted
     finally:
         _host.cache_clear()
+
+
+def test_what_is_seen_of_a_target_in_python():
+    target = Target.parse("znver3 cores=8")
+    assert repr(target) == "<Target znver3: 16 registers of 256 bits, 8 cores, x86_64-unknown-linux-gnu>"
+    assert str(target) != str(target.with_settings({"l1_bytes": 1024}))

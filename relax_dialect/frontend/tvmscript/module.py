@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 
@@ -116,7 +117,7 @@ class ModuleReader:
 
     # Collecting
 
-    def _collect(self, statements: Sequence[ast.stmt]) -> None:
+    def _collect(self, statements: Sequence[ast.stmt], *, inside: bool = False) -> None:
         for statement in statements:
             match statement:
                 case ast.Import() | ast.ImportFrom():
@@ -124,7 +125,7 @@ class ModuleReader:
                 case ast.ClassDef():
                     self._class(statement)
                 case ast.FunctionDef():
-                    self._function(statement)
+                    self._function(statement, inside=inside)
                 case ast.Assign(targets=[target]):
                     self._constant(target, statement.value)
                 case ast.AnnAssign(value=ast.expr() as value):
@@ -159,10 +160,24 @@ class ModuleReader:
             self._source.fail(node, f"expected one module in a text, got {first.name} and {node.name}")
         self._contents.modules.append(node)
         self._constants.hide(node.name)
-        self._collect(node.body)
+        self._collect(node.body, inside=True)
+        plain = [each for each in node.body if isinstance(each, ast.FunctionDef) and not each.decorator_list]
+        if plain and not self._contents.functions:
+            self._undecorated(plain[0])
 
-    def _function(self, node: ast.FunctionDef) -> None:
+    def _undecorated(self, node: ast.FunctionDef) -> NoReturn:
+        self._source.fail(node, f"{node.name} has no decorator: write @R.function or @T.prim_func above it")
+
+    def _has_types_of_tvm(self, node: ast.FunctionDef) -> bool:
+        """Whether a parameter or the result is annotated with a type such as `R.Tensor` or `T.Buffer`."""
+        annotations = [each.annotation for each in [*node.args.posonlyargs, *node.args.args]] + [node.returns]
+        heads = [each.func if isinstance(each, ast.Call) else each for each in annotations if each is not None]
+        return any(self._aliases.resolve(head) is not None for head in heads)
+
+    def _function(self, node: ast.FunctionDef, *, inside: bool) -> None:
         if not node.decorator_list:
+            if inside and self._has_types_of_tvm(node):
+                self._undecorated(node)
             self._contents.plain[node.name] = node
         if (inline := read_inline(self._static, node)) is not None:
             self._constants.bind(node.name, inline)

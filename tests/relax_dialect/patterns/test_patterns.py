@@ -250,3 +250,17 @@ def test_long_chains_are_matched_in_linear_time():
     body = "\n".join(f"%v{i + 1} = relax.exp %v{i}" for i in range(2000))
     module = parse_module(function(f"%v0 = relax.nn.relu %x\n{body}\n%r = relax.nn.relu %v2000"))
     assert sum(is_op("relax.nn.relu").match(result) is not None for op in module.walk() for result in op.results) == 2
+
+
+def test_a_pattern_shows_how_it_is_written():
+    x = wildcard()
+    either = is_op("relax.add", "relax.subtract")(x, is_const(1)).has_attr(axis=1) | x * x
+    assert repr(either) == (
+        "(is_op('relax.add', 'relax.subtract')(wildcard(), is_const(1)).has_attr(axis=1)"
+        " | is_op('relax.multiply')(wildcard(), wildcard()))"
+    )
+    assert repr(x.has_dtype("f32").has_rank(2).may_be_used_outside() & ~is_const()) == (
+        "(wildcard().has_dtype('f32').has_rank(2).may_be_used_outside() & ~is_const())"
+    )
+    named = is_op("relax.split").result(1).in_any_order().where(callable)
+    assert repr(named) == "is_op('relax.split').result(1).in_any_order().where(callable)"

@@ -160,6 +160,11 @@ TEXT_ERRORS = {
     "@R.macro\ndef f(x):\n    return x": "expected @I.ir_module, @R.function or @T.prim_func",
     "@I.ir_module\nclass M:\n    @I.pyfunc\n    def f(x):\n        pass": "functions would have to be executed",
     "@I.ir_module\nclass A:\n    pass\n@I.ir_module\nclass B:\n    pass": "expected one module in a text, got A and B",
+    "@I.ir_module\nclass M:\n    def f(x):\n        return x": ":3:5: error: f has no decorator: write @R.function or",
+    (
+        "@I.ir_module\nclass M:\n    @R.function\n    def f(x):\n        return x\n"
+        "    def g(x: R.Tensor((4,), 'float32')):\n        return x"
+    ): ":6:5: error: g has no decorator: write @R.function or @T.prim_func above it",
     "@R.function\ndef f(x):\n    return f(x)": "is called before its end, so its result needs a type",
     "@T.prim_func\ndef f(a: T.handle('f33')):\n    T.evaluate(a)": "unsupported dtype 'f33'",
     "@T.prim_func\ndef f(a: int):\n    pass": "expected T.Buffer",
