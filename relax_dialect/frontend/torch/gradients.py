@@ -63,9 +63,9 @@ def _gradient_of_weights(node: Node, rank: int) -> Expr:
     groups = node.integer("groups", 1)
     names = ("grad_output", "input") if node.flag("transposed") else ("input", "grad_output")
     data, positions = (node.tensor(name) for name in names)
-    (batch, channels, *_), (_, filters, *places) = (node.shape(name) for name in names)
-    count = batch * product(places)
-    windows = _windows(node, data, places, rank)
+    (batch, channels, *_), (_, filters, *extents) = (node.shape(name) for name in names)
+    count = batch * product(extents)
+    windows = _windows(node, data, extents, rank)
     size = len(windows)
 
     # for each group, filters by positions times positions by channels and elements of the window
@@ -80,8 +80,8 @@ def _gradient_of_weights(node: Node, rank: int) -> Expr:
     return op.reshape(made, node.shape("weight"))
 
 
-def _windows(node: Node, data: Expr, places: Sequence[Dim], rank: int) -> list[Expr]:
-    """For each element of a window, in order: the data that it is multiplied with, at all places of the window."""
+def _windows(node: Node, data: Expr, extents: Sequence[Dim], rank: int) -> list[Expr]:
+    """For each element of a window, in order: the data that it is multiplied with, at all positions of the window."""
     strides, pads, dilation = (each(node, name, rank) for name in ("stride", "padding", "dilation"))
     kernel = [dim.constant_value for dim in node.shape("weight")[2:]]
     widths = [0] * 4 + [width for pad, extra in zip(pads, strides, strict=True) for width in (pad, pad + extra)]
@@ -90,7 +90,7 @@ def _windows(node: Node, data: Expr, places: Sequence[Dim], rank: int) -> list[E
     found: list[Expr] = []
     for at in itertools.product(*(range(size or 0) for size in kernel)):
         begin = [by * index for by, index in zip(dilation, at, strict=True)]
-        end = [first + stride * (length - 1) + 1 for first, stride, length in zip(begin, strides, places, strict=True)]
+        end = [first + stride * (length - 1) + 1 for first, stride, length in zip(begin, strides, extents, strict=True)]
         found.append(op.strided_slice(padded, axes=axes, begin=begin, end=end, strides=strides))
     if not found:
         raise Refusal("the size of the window is not known")
