@@ -66,6 +66,8 @@ ACCUMULATORS_IN_FLIGHT = 16
 """Vector accumulators of a low tile. Eight keep the multipliers busy, more hide that one waits for memory."""
 DOT_GROUP_ACCUMULATORS = 12
 """The same of a tile of dot-product groups."""
+LONG_EPILOGUE_OPS = 12
+"""Ops of an epilogue that depend on each other, from which on it takes turns with that of another row."""
 MAX_K_SPLITS = 4
 """Independent accumulators of each element of a low tile, each for a slice of K."""
 
@@ -273,8 +275,6 @@ DIRECT_TASKS_PER_THREAD = 8
 
 # Dot-product groups: bytes and `bf16`.
 
-LONG_EPILOGUE_OPS = 12
-"""Ops of an epilogue that depend on each other, from which on it takes turns with that of another row."""
 DOT_GROUP_PANEL_VECTORS = 2
 """Vectors of a panel: with 32 registers, tiles have 14 rows; with 16, 6."""
 TILE_REGISTERS = (DOT_GROUP_PANEL_VECTORS, (32, 16), 1)
