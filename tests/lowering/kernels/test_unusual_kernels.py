@@ -162,3 +162,71 @@ class Module:
     program = build(parse(text.replace("LENGTH", "(2 - vi)")))
     with pytest.raises(IndexError, match=r'"inner" whose binding 0 may be outside, .* less than its extent'):
         VirtualMachine(program)["main"](*args)
+
+
+IN_BLOCKS = """
+tir.prim_func private @f[%n, %m](%X: !tir.buffer<[n, m], f32>, %V: !tir.buffer<[n], f32>, %T: !tir.buffer<[m, n], f32>,
+                         %Y: !tir.buffer<[n, m], f32>, %S: !tir.buffer<[1], f32>) {
+  %zero = arith.constant 0 : index
+  %c3 = tir.dim 3
+  %tiles = tir.dim floordiv(m + 2, 3)
+  tir.for (%i) in (%n) {
+    tir.block "row" (%v = spatial %i in %n) {
+      %R = tir.alloc_buffer : !tir.buffer<[m], f32>
+      tir.for (%j) in (%m) {
+        tir.block "first" (%w = spatial %j in %m) {
+          %a = tir.load %X[%v, %w]
+          %b = tir.load %V[%v]
+          %c = tir.load %T[%w, %v]
+          %d = arith.addf %a, %b : f32
+          %e = arith.subf %d, %c : f32
+          tir.store %e, %R[%w]
+        }
+      }
+      tir.for (%j) in (%m) {
+        tir.block "second" (%w = spatial %j in %m) {
+          %a = tir.load %R[%w]
+          %u = arith.addi %v, %w : index
+          %size = tir.dim n
+          %rest = arith.remui %u, %size : index
+          %b = tir.load %V[%rest]
+          %c = arith.mulf %a, %b : f32
+          tir.store %c, %Y[%v, %w]
+        }
+      }
+    }
+  }
+  tir.for (%k, %l) in (%tiles, %c3) {
+    %p = arith.muli %k, %c3 : index
+    %q = arith.addi %p, %l : index
+    %m1 = tir.dim m
+    %inside = arith.cmpi slt, %q, %m1 : index
+    tir.block "sum" (%r = reduce %q in %m) where %inside {
+      tir.init {
+        %none = arith.constant 0.0 : f32
+        tir.store %none, %S[%zero]
+      }
+      %a = tir.load %S[%zero]
+      %b = tir.load %Y[%zero, %r]
+      %c = arith.addf %a, %b : f32
+      tir.store %c, %S[%zero]
+    }
+  }
+}
+relax.func @main[%n, %m](%x: !relax.tensor<[n, m], f32>, %v: !relax.tensor<[n], f32>, %t: !relax.tensor<[m, n], f32>) {
+  %y, %s = relax.call_tir @f(%x, %v, %t) : !relax.tensor<[n, m], f32>, !relax.tensor<[1], f32>
+  %r = relax.tuple(%y, %s)
+  relax.return %r
+}
+"""
+"""Stages with the iterator of a block around them in their indices, in a function that is no list of stages."""
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (3, 40), (5, 7)])
+def test_stages_in_blocks(sizes: tuple[int, int]):
+    x, t = (np.arange(n * m, dtype=np.float32).reshape(n, m) % 7 for n, m in (sizes, sizes[::-1]))
+    v = np.arange(sizes[0], dtype=np.float32) - 1
+    expected = (x + v[:, None] - t.T) * v[np.add.outer(*map(np.arange, sizes)) % sizes[0]]
+    result, total = run_everywhere(IN_BLOCKS, "main", (x, v, t))
+    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_allclose(total, [expected[0].sum()])

@@ -66,8 +66,12 @@ class AffineAccess:
 
 
 def linear(space: IndexSpace, names: Sequence[str], value: SSAValue) -> Index:
-    """An index as a function of the axes with these names."""
+    """An index as a function of the axes with these names; with variables of loops and blocks around the stage, which
+    are no dimensions, it is a computed one.
+    """
     dim = space.dim_of(value)
+    if dim is not None and any(name in space.variables and name not in names for name in dim.symbols):
+        dim = None
     chunks = None if dim is None else linear_parts(dim, names)
     if chunks is None:
         return Index(constant(0), (constant(0),) * len(names), value, dim)
@@ -204,10 +208,7 @@ def only_stage(func: PrimFuncOp) -> Stage | None:
 
 
 def find_inner_stages(func: PrimFuncOp) -> list[Stage]:
-    """The stages inside of other loops and branches of a function: those whose code is supported.
-
-    No index depends on the variables of these loops: a block would have iterators for them.
-    """
+    """The stages inside of other loops and branches of a function: those whose code is supported."""
     found: list[Stage] = []
     pending: list[Operation] = list(func.body.block.ops)
     while pending:
