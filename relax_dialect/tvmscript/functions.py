@@ -35,7 +35,17 @@ from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, Tup
 from relax_dialect.tvmscript.operators import FIRST_OF, float_text, operator_text, quoted, type_text
 from relax_dialect.verifiers import purity_violations
 from tir_dialect.dims import Dim, constant, maximum, symbol
-from tir_dialect.tvmscript.text import Line, Names, Suite, dim_text, dtype_text, python_name, refuse, tuple_of
+from tir_dialect.tvmscript.text import (
+    MODULE_NAMES,
+    Line,
+    Names,
+    Suite,
+    dim_text,
+    dtype_text,
+    refuse,
+    symbol_text,
+    tuple_of,
+)
 
 MOST_ELEMENTS = 4096
 """A constant with more of them is not written out."""
@@ -57,9 +67,7 @@ class FunctionWriter:
         """Those that this function uses."""
         self._own = set[str]()
         """Those that a signature binds, of this function or of one inside."""
-        self._names = Names(
-            ["R", "cls", "Module", "float", *functions.values(), *map(python_name, bound_symbols(func))]
-        )
+        self._names = Names([*MODULE_NAMES, *functions.values(), *map(symbol_text, bound_symbols(func))])
         self._texts: dict[SSAValue, str] = {}
         self._counters: dict[SSAValue, Dim] = {}
         """Of each loop around: its counter in symbols of the text."""
@@ -85,8 +93,8 @@ class FunctionWriter:
         kind = func.function_type
         _require_whole_dimensions(func, kind.params, kind.symbol_names)
         for bound, witness in zip(kind.symbol_names, func.witnesses, strict=True):
-            self._texts[witness] = python_name(bound)
-        self._own |= set(map(python_name, kind.symbol_names))
+            self._texts[witness] = symbol_text(bound)
+        self._own |= set(map(symbol_text, kind.symbol_names))
         params = [self._parameter(value, each, func) for value, each in zip(func.params, func.param_names, strict=True)]
         return f"def {name}({', '.join(params)}) -> {self._type(_with_rank(kind.ret), func)}:"
 
@@ -102,7 +110,7 @@ class FunctionWriter:
         found = ['"relax.force_pure": True'] if self._func.force_pure is not None else []
         for which, key in (("lower", "tir_var_lower_bound"), ("upper", "tir_var_upper_bound")):
             bounds = {
-                python_name(each.symbol.data): limit
+                symbol_text(each.symbol.data): limit
                 for each in self._func.function_type.symbols
                 if (limit := each.interval[which == "upper"]) not in (None, 0)
             }
@@ -121,7 +129,7 @@ class FunctionWriter:
 
     def _type(self, info: object, op: Operation) -> str:
         if isinstance(info, StructInfo):
-            self._used |= set(map(python_name, free_symbols(info)))
+            self._used |= set(map(symbol_text, free_symbols(info)))
         return type_text(cast("StructInfo", info), op)
 
     def _named(self, info: StructInfo) -> tuple[StructInfo, set[str]]:
@@ -172,7 +180,7 @@ class FunctionWriter:
                 return []
             case MatchCastOp():
                 for symbol, witness in zip(op.symbols, op.witnesses, strict=True):
-                    self._texts[witness] = python_name(symbol.symbol.data)
+                    self._texts[witness] = symbol_text(symbol.symbol.data)
                 text = f"R.match_cast({self.value(op.value)}, {self._type(self._named(op.result.type)[0], op)})"
                 return [f"{self._define(op.result)} = {text}"]
             case PrintOp():
@@ -253,7 +261,7 @@ class FunctionWriter:
         name = self._define(op.result)
         params = [self._names.fresh(None, "arg") for _ in kind.params]
         typed = [f"{param}: {self._type(info, op)}" for param, info in zip(params, kind.params, strict=True)]
-        self._own |= set(map(python_name, kind.symbol_names))
+        self._own |= set(map(symbol_text, kind.symbol_names))
         result = self._names.fresh(None, "gv")
         arguments = [*map(self.argument, op.captured), *params]
         body = [f"{result} = cls.{self._functions[callee]}({', '.join(arguments)})", f"return {result}"]
@@ -291,7 +299,7 @@ class FunctionWriter:
             counters.append((own, lower, next_) if op.counts_up else (own, maximum(lower, 0), maximum(next_, 0)))
         text = dim_text(position).text
         self._counters[op.counter] = position if own is None else symbol(own)
-        self._texts[op.counter] = text if own is None else python_name(own)
+        self._texts[op.counter] = text if own is None else symbol_text(own)
         condition = f"{text} {'<' if op.counts_up else '>'} {dim_text(upper).text}"
         return self._loop(op, counters, lambda: ([], condition))
 
@@ -335,11 +343,11 @@ class FunctionWriter:
         result = self._names.fresh(op.res[0].name_hint if op.res else None, "gv")
 
         saved = self._own, self._used, {value: self._texts[value] for value in captured}
-        self._own, self._used = {*map(python_name, (*whole, *(name for name, _, _ in shapes)))}, set[str]()
+        self._own, self._used = {*map(symbol_text, (*whole, *(name for name, _, _ in shapes)))}, set[str]()
         for name, witness in zip(op.symbol_names, op.witnesses(block), strict=True):
-            self._texts[witness] = python_name(name)
+            self._texts[witness] = symbol_text(name)
         name = self._names.fresh(None, f"{self._functions[self._func.sym_name.data]}_loop")
-        shape = [f"{self._names.fresh(None, 'sizes')}: R.Shape([{', '.join(python_name(each[0]) for each in shapes)}])"]
+        shape = [f"{self._names.fresh(None, 'sizes')}: R.Shape([{', '.join(symbol_text(each[0]) for each in shapes)}])"]
         params = [*(shape if shapes else []), *(self._parameter(value, None, op) for value in (*carried, *captured))]
         types = [self._type(_with_rank(value.type), op) for value in op.res]
         match types:

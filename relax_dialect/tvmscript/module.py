@@ -16,7 +16,7 @@ from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.tvmscript.functions import HEAD, extents, function_lines
 from tir_dialect.tvmscript.functions import as_tvmscript as prim_funcs_as_tvmscript
-from tir_dialect.tvmscript.text import Line, Names, Suite, python_name, refuse, rendered
+from tir_dialect.tvmscript.text import Line, Names, Suite, function_texts, refuse, rendered, symbol_text
 
 
 def as_tvmscript(module: ModuleOp) -> str:
@@ -35,14 +35,15 @@ def as_tvmscript(module: ModuleOp) -> str:
     module = _with_names_apart(module)
     symbols: dict[str, None] = {}
     texts: list[list[Line]] = []
-    globals_ = {_symbol_name(op): python_name(_symbol_name(op)) for op in module.ops}
+    used = (name for op in module.ops for name in (op.symbol_names if isinstance(op, PrimFuncOp) else all_symbols(op)))
+    globals_ = function_texts([_symbol_name(op) for op in module.ops], used)
     for op in module.ops:
         match op:
             case FuncOp():
                 texts.append(FunctionWriter(op, globals_, symbols).lines())
             case PrimFuncOp():
-                symbols |= dict.fromkeys(sorted(map(python_name, extents(op))))
-                texts.append(function_lines(op))
+                symbols |= dict.fromkeys(sorted(map(symbol_text, extents(op))))
+                texts.append(function_lines(op, globals_[op.sym_name.data]))
             case _:
                 raise refuse(op, "a module of TVMScript has Relax functions and PrimFuncs")
     body: list[Line] = []

@@ -29,9 +29,10 @@ from tir_dialect.tvmscript.text import (
     Text,
     dim_text,
     dtype_text,
-    python_name,
+    function_texts,
     refuse,
     rendered,
+    symbol_text,
     tuple_of,
 )
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
@@ -330,11 +331,14 @@ def as_tvmscript(op: PrimFuncOp | ModuleOp) -> str:
     if not isinstance(cast("object", op), PrimFuncOp | ModuleOp):
         raise TypeError(f"as_tvmscript expected a tir.prim_func or a module of them, got {type(op).__name__}")
     funcs = [op] if isinstance(op, PrimFuncOp) else _prim_funcs(op)
-    names = sorted({name for func in funcs for name in extents(func)})
+    names = {name for func in funcs for name in extents(func)}
+    called = function_texts(
+        [func.sym_name.data for func in funcs], (name for func in funcs for name in func.symbol_names)
+    )
     module = [] if isinstance(op, PrimFuncOp) else ["from tvm.script import ir as I"]
-    symbols = [f'{python_name(name)} = TypeVar("{python_name(name)}")' for name in names]
+    symbols = [f'{name} = TypeVar("{name}")' for name in sorted(map(symbol_text, names))]
     head = [*HEAD, *module, "from tvm.script import tirx as T", "", *symbols, "", ""]
-    texts = [function_lines(func) for func in funcs]
+    texts = [function_lines(func, called[func.sym_name.data]) for func in funcs]
     if isinstance(op, PrimFuncOp):
         return "\n".join([*head, *rendered(texts[0])]) + "\n"
     body: list[Line] = []
@@ -360,22 +364,22 @@ def extents(func: PrimFuncOp) -> set[str]:
     return {name for dim in dims if (name := dim.as_symbol) is not None}
 
 
-def function_lines(func: PrimFuncOp) -> list[Line]:
-    """The lines of one function, whose extents are names of the module."""
+def function_lines(func: PrimFuncOp, called: str) -> list[Line]:
+    """The lines of one function, called so in the text, whose extents are names of the module."""
     found = extents(func)
     symbols = dict(zip(func.symbol_names, func.symbol_args, strict=True))
-    writer = Statements(Names([func.sym_name.data, *map(python_name, symbols)]))
+    writer = Statements(Names([called, *map(symbol_text, symbols)]))
     writer.expressions.is_symbolic = bool(symbols)
     for name, argument in symbols.items():
-        writer.expressions.names[argument] = Text(python_name(name), INDEX)
+        writer.expressions.names[argument] = Text(symbol_text(name), INDEX)
     # those that shapes are made of stand before the buffers, and the others after
     used = frozenset[str]().union(*(param.type.symbols for param in func.params if isinstance(param.type, BufferType)))
-    sizes = {name: f"{python_name(name)}: T.int64" for name in symbols if name not in found}
+    sizes = {name: f"{symbol_text(name)}: T.int64" for name in symbols if name not in found}
     parameters = [text for name, text in sizes.items() if name in used]
     parameters += [_parameter(writer, param) for param in func.params]
     parameters += [text for name, text in sizes.items() if name not in used]
     alias = f'T.func_attr({{"tirx.noalias": {func.may_alias is None}}})'
-    head = f"def {python_name(func.sym_name.data)}({', '.join(parameters)}):"
+    head = f"def {called}({', '.join(parameters)}):"
     private = "private=True, " if func.is_private else ""
     return [f"@T.prim_func({private}s_tir=True)", Suite(head, [alias, *writer.of(func.body.block, in_block=True)])]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -143,7 +144,7 @@ def _atom(atom: Atom) -> Text:
 
 def from_symbol(atom: Atom) -> str:
     """The name of a symbol."""
-    return python_name(next(iter(atom.symbols)))
+    return symbol_text(next(iter(atom.symbols)))
 
 
 def _folded(operands: Sequence[Text], template: str) -> Text:
@@ -154,9 +155,31 @@ def _folded(operands: Sequence[Text], template: str) -> Text:
 
 
 def python_name(hint: str) -> str:
-    """A name of Python that is like a hint."""
-    name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in hint)
-    return f"v{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
+    """A name of Python that is like a hint, in the form that Python compares names in."""
+    name = "".join(letter if f"v{letter}".isidentifier() else "_" for letter in unicodedata.normalize("NFKC", hint))
+    return f"v{name}" if not name.isidentifier() or keyword.iskeyword(name) else name
+
+
+MODULE_NAMES = frozenset({"I", "R", "T", "Module", "TypeVar", "annotations", "cls", "float", "range"})
+"""What texts use names of modules and functions for: no function and no symbol may be called so."""
+
+_ESCAPED = re.compile(r"__x[0-9a-f]*$")
+
+
+def symbol_text(name: str) -> str:
+    """A name of Python for a symbol, wherever it is written: not that of another symbol."""
+    text = python_name(name)
+    if text == name and name not in MODULE_NAMES and not _ESCAPED.search(name):
+        return name
+    return f"{text}__x{''.join(f'{ord(letter):02x}' for letter in name if not letter.isalnum())}"
+
+
+def function_texts(names: Sequence[str], symbols: Iterable[str]) -> dict[str, str]:
+    """The names of Python for functions of a module with these `symbols`; those that can keep theirs do."""
+    taken = {*MODULE_NAMES, *map(symbol_text, symbols)}
+    kept = {name: name for name in names if python_name(name) == name and name not in taken}
+    given = Names({*taken, *kept})
+    return kept | {name: given.fresh(name, "f") for name in names if name not in kept}
 
 
 class Names:

@@ -5,6 +5,7 @@ That TVM reads it, and computes the same, is compared by `tests/tools/compare_wi
 
 from __future__ import annotations
 
+import ast
 import re
 
 import numpy as np
@@ -405,3 +406,44 @@ def test_what_tvm_has_not_is_refused_by_name(line: str, reason: str):
     )
     with pytest.raises(ScriptError, match=reason):
         as_tvmscript(module)
+
+
+NAMED = """
+tir.prim_func private @"{k}"[%{a}, %{b}](%X_: !tir.buffer<[{a}, {b}], f32>, %Y_: !tir.buffer<[{b}, {a}], f32>) {{
+  tir.for (%i_, %j_) in (%{a}, %{b}) {{
+    %v_ = tir.load %X_[%i_, %j_]
+    tir.store %v_, %Y_[%j_, %i_]
+  }}
+}}
+relax.func @"{f}"[%{a}, %{b}](%x_: !relax.tensor<[{a}, {b}], f32>) -> !relax.tensor<[{b}, {a}], f32>
+    attributes {{arg_names = ["{p}"]}} {{
+  %0 = relax.call_tir @"{k}"(%x_) : !relax.tensor<[{b}, {a}], f32>
+  relax.return %0
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("T", "I", "q", "f", "k"),  # what the text itself needs
+        ("R", "cls", "range", "Module", "float"),
+        ("n", "m", "n", "R", "T"),  # a parameter that is called as a symbol is
+        ("a.b", "a_b", "a$b", "a b", "a_b"),  # one name of Python
+        ("def", "vdef", "def", "def", "vdef"),
+        ("n__x", "n__x5f", "n", "n", "m"),
+        ("main", "k", "x", "main", "k"),  # a symbol that is called as a function is
+        ("n", "m", "¾x", "½", "ﬁ"),  # letters and digits that no name of Python has, or has in another form
+    ],
+    ids=" ".join,
+)
+def test_names_stay_apart(names: tuple[str, ...]):
+    """Whatever symbols, parameters, functions and kernels are called, the text is one of the same program."""
+    text = as_tvmscript(parse_module(NAMED.format(**dict(zip("abpfk", names, strict=True)))))
+    module = parse(text)
+    (function,) = (op.sym_name.data for op in module.ops if isinstance(op, FuncOp))
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(interpret(module, x, entry=function), x.T)
+    defined = [node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    assert len({*defined, "T", "I", "R"}) == len(defined) + 3
+    assert not {"T", "I", "R"} & {line.split()[0] for line in text.splitlines() if "= TypeVar(" in line}
