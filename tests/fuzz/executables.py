@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import random
+import resource
 import struct
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from typing import Any
 
@@ -35,9 +36,13 @@ DOCUMENTED = (
 )
 """What a program may raise, as `SECURITY.md` says."""
 
+NAME = "executables"
+
 _HEADER = struct.Struct("<8sIIQ")
 _ENTRY = struct.Struct("<4sIQQ")
 _STEPS = 2_000
+_MOST_MEMORY = 9 << 30
+"""A changed size may be one that this machine has, and then takes from all others."""
 
 ARGUMENTS: Sequence[Any] = (3, 2.5, True, "f32", None, tvm_ffi.Shape((2, 3)), np.ones((2, 3), np.float32))
 
@@ -160,6 +165,29 @@ def _run(machine: VirtualMachine, source: random.Random) -> Iterator[str]:
             pass
         except Exception as error:
             yield f"{name}: {type(error).__name__}: {error}"
+
+
+@contextmanager
+def limited_memory() -> Generator[None]:
+    """Allocations beyond a limit fail meanwhile."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def check(count: int, seed: int) -> None:
+    """Fails if one of so many changed executables ends in an error that is not documented."""
+    with limited_memory():
+        found = list(failures(count, seed))
+    assert not found, f"{len(found)} failures, among them\n" + "\n".join(found[:20])
+
+
+def run(seed: int) -> None:
+    """A hundred changed executables."""
+    check(100, seed)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-
 from lowering import build
+from tests.fuzz.drawing import check_one
 from tests.strategies.relax_programs import Program, programs
 from tests.support.programs import Tolerance, run_everywhere
 
@@ -13,21 +12,12 @@ NAME = "programs"
 CLOSE = Tolerance(relative=1e-4, absolute=1e-5)
 
 
+def check(program: Program) -> None:
+    """Runs it in all modes, and interprets it after each pass."""
+    run_everywhere(program.module, program.entry, program.inputs, CLOSE)
+    build(program.module, validate=True, cache=False)
+
+
 def run(number: int) -> None:
     """The program of a seed."""
-
-    @seed(number)
-    @settings(
-        max_examples=1,
-        database=None,
-        deadline=None,
-        derandomize=False,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(programs(statements=7))
-    def check(program: Program) -> None:
-        run_everywhere(program.module, program.entry, program.inputs, CLOSE)
-        build(program.module, validate=True, cache=False)
-
-    check()
+    check_one(number, programs(statements=7), check)

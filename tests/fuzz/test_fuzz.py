@@ -64,7 +64,18 @@ def test_the_same_seed_makes_the_same_text():
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
-    ("name", "count"), [("texts", 6), ("passes", 2), ("arguments", 3), ("onnx_graphs", 3), ("convolutions", 1)]
+    ("name", "count"),
+    [
+        ("texts", 6),
+        ("passes", 2),
+        ("arguments", 3),
+        ("onnx_graphs", 3),
+        ("convolutions", 1),
+        ("effects", 1),
+        ("schedules", 1),
+        ("names", 1),
+        ("scripts", 1),
+    ],
 )
 def test_a_few_inputs(name: str, count: int):
     (fuzzer,) = [each for each in fuzzers() if each.name == name]

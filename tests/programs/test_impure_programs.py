@@ -9,28 +9,26 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 
-from lowering.parsing import parse_module
-from tests.support.impure import COMMON, IN_MEMORY, PIPELINES, PROGRAMS, arguments, impure_bodies, text
-from tests.support.programs import Tolerance, assert_same, run_everywhere, run_pipeline, run_with_copies, runner
+from tests.support.impure import (
+    COMMON,
+    IN_MEMORY,
+    PIPELINES,
+    PROGRAMS,
+    arguments,
+    check_pipelines,
+    impure_bodies,
+    text,
+)
+from tests.support.programs import Tolerance, run_everywhere
 from tests.support.sweeps import examples
 
 NEAR = Tolerance(1e-4, 1e-5)
 
 
-def check(body: str, pipelines: tuple[str, ...]) -> None:
-    """Interprets a program before and after each of some lists of passes."""
-    module = parse_module(text(body))
-    expected = run_with_copies(runner(module, "main", "interpret"), arguments())
-    for pipeline in pipelines:
-        made = module.clone()
-        run_pipeline(made, pipeline)
-        assert_same(run_with_copies(runner(made, "main", "interpret"), arguments()), expected, NEAR, pipeline)
-
-
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("body", PROGRAMS.values(), ids=PROGRAMS)
 def test_common_passes(body: str):
-    check(body, COMMON)
+    check_pipelines(body, COMMON, NEAR)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +37,7 @@ def test_common_passes(body: str):
     ids=PROGRAMS,
 )
 def test_all_passes(body: str):
-    check(body, PIPELINES)
+    check_pipelines(body, PIPELINES, NEAR)
 
 
 @pytest.mark.sampled(6)
@@ -51,14 +49,14 @@ def test_modes(body: str):
 @given(impure_bodies())
 @examples(6)
 def test_random_programs(body: str):
-    check(body, COMMON)
+    check_pipelines(body, COMMON, NEAR)
 
 
 @pytest.mark.slow
 @given(impure_bodies())
 @examples(100)
 def test_many_random_programs(body: str):
-    check(body, PIPELINES)
+    check_pipelines(body, PIPELINES, NEAR)
 
 
 @given(impure_bodies())
@@ -92,7 +90,7 @@ def test_random_programs_find_faults(name: str, fault: object, monkeypatch: pyte
 
     def is_wrong(body: str) -> bool:
         try:
-            check(body, (IN_MEMORY,))
+            check_pipelines(body, (IN_MEMORY,), NEAR)
         except AssertionError:
             return True
         return False

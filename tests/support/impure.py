@@ -5,11 +5,15 @@ All have one function `main` of a matrix of f32 and a truth value, with PrimFunc
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import tvm_ffi
 from hypothesis import strategies as st
 
+from lowering.parsing import parse_module
 from lowering.registry import PASSES
+from tests.support.programs import Tolerance, assert_same, run_pipeline, run_with_copies, runner
 from vm_dialect.tensors import to_numpy
 
 INCREMENT = "tests.impure.increment"
@@ -174,11 +178,21 @@ def text(body: str) -> str:
     return f"{HEAD}{body}\n}}"
 
 
+def check_pipelines(body: str, pipelines: Iterable[str], tolerance: Tolerance) -> None:
+    """Interprets a program before and after each of some lists of passes."""
+    module = parse_module(text(body))
+    expected = run_with_copies(runner(module, "main", "interpret"), arguments())
+    for pipeline in pipelines:
+        made = module.clone()
+        run_pipeline(made, pipeline)
+        assert_same(run_with_copies(runner(made, "main", "interpret"), arguments()), expected, tolerance, pipeline)
+
+
 _PRODUCERS = ("sort {}", "cumsum {} axis = 0", "tanh {}", "nn.softmax {}")
 """What makes a value that one op uses; the first two are not fused with it."""
 
 
-_FREQUENT = 3 * ("two results", "scatter")
+_FREQUENT = 3 * ("two results", "scatter", "equal")
 """Kinds of statements of which the ones that passes may get wrong are rare."""
 
 
@@ -198,6 +212,7 @@ def impure_bodies(draw: st.DrawFn, statements: int = 10) -> str:
         made = {
             "tanh": f"{name} = relax.tanh {a}",
             "relu": f"{name} = relax.nn.relu {a}",
+            "equal": f"{name} = relax.exp {draw(st.sampled_from(values[:2]))}",
             "add": f"{name} = relax.add {a}, {b}",
             "turn": f"{name}t = {turned} {a} {axes}\n{name} = {turned} {name}t {axes}",
             "turned sum": f"{name}t = {turned} {a} {axes}\n{name}u = {turned} {b} {axes}\n"

@@ -11,9 +11,10 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.pipelines import TIRToFlatPass
 from tests.support.sweeps import examples
 from tests.tir_dialect.schedule import support
+from tests.tir_dialect.schedule.random_schedules import PROGRAMS, SIZES
+from tests.tir_dialect.schedule.random_steps import step
 from tests.tir_dialect.schedule.test_compute_location import matmul_with_epilogue, softmax
 from tests.tir_dialect.schedule.test_padding import padded
-from tests.tir_dialect.schedule.test_random import PROGRAMS, SIZES, step
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule import Schedule

@@ -13,8 +13,9 @@ from lowering.tir.hoist_guards import MOST_OPS, WHOLE_TILES, HoistGuardsPass
 from lowering.tir.lower_blocks import LowerInitBlocksPass
 from tests.support.sweeps import examples
 from tests.tir_dialect.schedule import support
+from tests.tir_dialect.schedule.random_schedules import PROGRAMS, SIZES
+from tests.tir_dialect.schedule.random_steps import step
 from tests.tir_dialect.schedule.test_compute_location import matmul_with_epilogue
-from tests.tir_dialect.schedule.test_random import PROGRAMS, SIZES, step
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp

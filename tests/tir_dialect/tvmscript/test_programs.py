@@ -10,8 +10,8 @@ from tests.support.sweeps import examples
 from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule import support
 from tests.tir_dialect.schedule.random_programs import RandomProgram
+from tests.tir_dialect.schedule.random_schedules import PROGRAMS, SIZES
 from tests.tir_dialect.schedule.random_steps import step
-from tests.tir_dialect.schedule.test_random import PROGRAMS, SIZES
 from tests.tir_dialect.tvmscript.test_operators import again
 from tir_dialect.schedule import Schedule
 
