@@ -43,8 +43,8 @@ Weights: TypeAlias = Mapping[str, tvm_ffi.Tensor]
 Source: TypeAlias = "int | list[str]"
 """Where a constant comes from: the index of an array of the module, or name, dtype and shape of a tensor beside it."""
 
-_Span: TypeAlias = "tuple[int, str, Sequence[int]]"
-"""Where an array is in a file: its first byte, dtype and shape."""
+_Span: TypeAlias = "tuple[int, int, str, Sequence[int]]"
+"""Where an array is in the files: the number of the file, its first byte, dtype and shape."""
 
 LARGE_BYTES = 32 << 20
 """An executable of more takes so long to be checked and written that its first call does not wait for that."""
@@ -138,52 +138,55 @@ class ProgramCache:
 
 @dataclass(frozen=True)
 class FilePrograms:
-    """The executable of the module that is made from a file, for one set of options."""
+    """The executable of the module that is made from a file, or several, for one set of options."""
 
     cache: CodeCache
-    file: MappedFile
+    files: Sequence[MappedFile]
     key: str
 
     @classmethod
-    def of(cls, cache: CodeCache, file: MappedFile, target: Target, how: Iterable[str]) -> FilePrograms:
+    def of(cls, cache: CodeCache, files: Sequence[MappedFile], target: Target, how: Iterable[str]) -> FilePrograms:
         """`how` is what else the module and the executable depend on."""
-        return cls(cache, file, cache_key(["file", _versions(), str(target), *how, file.identity]))
+        identities = [file.identity for file in files]
+        return cls(cache, files, cache_key(["file", _versions(), str(target), *how, *identities]))
 
     def load(self) -> Executable | None:
-        """The executable with weights in the file, if it is there; a damaged one is dropped."""
+        """The executable with weights in the files, if it is there; a damaged one is dropped."""
         data = self.cache.get(self.key)
         if data is None:
             return None
         try:
             program, spans = cast("tuple[str, list[_Span | None]]", json.loads(data))
             arrays = [None if span is None else self._array(span) for span in spans]
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, IndexError):
             self.cache.drop(self.key)
             return None
         return ProgramCache(self.cache, arrays, {}, program).load()
 
     def store(self, programs: ProgramCache) -> None:
-        """Keeps where the executable is, which `programs` has, and where its weights are in the file."""
+        """Keeps where the executable is, which `programs` has, and where its weights are in the files."""
         spans = [None if array is None else self._span(array) for array in programs.arrays]
         self.cache.put(self.key, json.dumps([programs.key, spans]).encode())
 
     @cached_property
-    def _bytes(self) -> Array:
+    def _bytes(self) -> list[Array]:
         import numpy as np
 
-        return np.frombuffer(self.file.memory, np.uint8)
+        return [np.frombuffer(file.memory, np.uint8) for file in self.files]
 
     def _span(self, array: Array) -> _Span | None:
-        """Where an array is in the file; `None` if it is not there."""
-        first = array.ctypes.data - self._bytes.ctypes.data
-        inside = array.flags.c_contiguous and 0 <= first <= self._bytes.nbytes - array.nbytes
-        return (first, array.dtype.name, array.shape) if inside else None
+        """Where an array is in the files; `None` if it is not there."""
+        for number, memory in enumerate(self._bytes):
+            first = array.ctypes.data - memory.ctypes.data
+            if array.flags.c_contiguous and 0 <= first <= memory.nbytes - array.nbytes:
+                return number, first, array.dtype.name, array.shape
+        return None
 
     def _array(self, span: _Span) -> Array:
         import numpy as np
 
-        first, dtype, shape = span
-        return np.frombuffer(self.file.memory, np.dtype(dtype), math.prod(shape), first).reshape(shape)
+        number, first, dtype, shape = span
+        return np.frombuffer(self.files[number].memory, np.dtype(dtype), math.prod(shape), first).reshape(shape)
 
 
 def _versions() -> str:

@@ -85,21 +85,20 @@ def _changes_passes(context: PassContext) -> bool:
 
 
 def build_file(
-    file: MappedFile,
+    files: Sequence[MappedFile],
     module: Callable[[], ModuleOp],
     options: str,
     *,
     target: Target | None = None,
     cache: CodeCache | bool = True,
 ) -> Executable:
-    """`build` of the module that is made from a file and `options`, for the host unless there is a `target`. It is made
-    only if the executable is not in the cache for this very file. Its weights are in the file, and other files beside
-    it do not matter.
+    """`build` of the module that is made from files and `options`, for the host unless there is a `target`. It is made
+    only if the executable is not in the cache for these very files. Its weights are in them, and no other file matters.
     """
     store, machine, how = _cache(cache), target or Target.host(), _options("native", 3)
     if store.directory is None or debug_level() > Debug.NOTHING or PassContext.entered() is not None:
         return build(module(), target=target, cache=store)
-    known = FilePrograms.of(store, file, machine, [options, *how])
+    known = FilePrograms.of(store, files, machine, [options, *how])
     found = known.load()
     if found is None:
         made = module()

@@ -341,7 +341,6 @@ def _target(activation_bits: int | None) -> Target | None:
 def _executable(
     file: GGUFFile, cache_format: CacheFormat, target: Target | None, cache: bool, context: int
 ) -> Executable:
-    assert file.mapped is not None  # as it was read
     options = f"decoder {cache_format}{' long' if config_of(file).is_long(context) else ''}"
     return build_file(file.mapped, lambda: _module(file, cache_format, context), options, target=target, cache=cache)
 

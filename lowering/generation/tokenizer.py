@@ -264,7 +264,7 @@ def _known_splits(
     file: GGUFFile, vocabulary: Mapping[str, int], tokens: list[str], scores: Any, cache: CodeCache
 ) -> Sequence[Sequence[int]]:
     """As `_splits`, from the cache if it has those of this very file: to find them takes a second."""
-    identity = None if file.mapped is None else file.mapped.identity
+    identity = file.mapped[0].identity if file.mapped else None
     key = cache_key(["splits of tokens", program_compiler_version(), identity or ""])
     data = None if identity is None else cache.get(key)
     if data is None:

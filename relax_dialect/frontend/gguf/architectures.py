@@ -192,8 +192,6 @@ def config_of(file: GGUFFile) -> DecoderConfig:
         raise options.error(f"the architecture {options.name!r} is not supported; known are {known}")
     if (kind := file.text("general.type", "model")) != "model":
         raise options.error(f"expected a model, got a file of the general.type {kind!r}")
-    if (parts := file.integer("split.count", 1)) > 1:
-        raise options.error(f"the model is in {parts} files (split.count); merge them into one, as with gguf-split")
     heads, hidden = options.size("attention.head_count", most=1 << 12), options.hidden
     features = options.size("attention.key_length", hidden // heads)
     if (of_values := options.size("attention.value_length", features)) != features:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,8 @@ MOST_DIMS = 4
 MOST_NESTED = 3
 """Arrays in arrays."""
 LARGEST_ALIGNMENT = 1 << 20
+_MOST_PARTS = (1 << 16) - 1
+"""What a number of parts in a file can be."""
 
 Value: TypeAlias = "bool | int | float | str | NDArray[Any] | list[Any]"
 """A value of the metadata; arrays of numbers are arrays of NumPy."""
@@ -96,8 +99,8 @@ class GGUFFile:
     path: str
     metadata: Mapping[str, Value]
     tensors: Mapping[str, Tensor]
-    mapped: MappedFile | None = None
-    """The file, if it was read from one."""
+    mapped: tuple[MappedFile, ...] = ()
+    """The files that it was read from: one, or the parts in their order."""
 
     def number(self, key: str, otherwise: float | None = None) -> float:
         """A number of the metadata; `GGUFImportError` if it is missing and there is no other, or is none."""
@@ -132,13 +135,51 @@ def _shown(value: object) -> str:
 
 
 def read_file(path: str | PathLike[str]) -> GGUFFile:
-    """Reads the metadata of a file and maps its tensors; `GGUFImportError` if it is damaged."""
+    """Reads the metadata of a file and maps its tensors; `GGUFImportError` if it is damaged.
+
+    Of a model in parts, as `gguf-split` writes them (`model-00001-of-00004.gguf`), `path` is the first one, and the
+    others are beside it.
+    """
     name = fspath(path)
+    first = _read_one(name)
+    count = first.integer("split.count", 1, most=_MOST_PARTS)
+    return first if count <= 1 else _with_other_parts(first, count)
+
+
+def _read_one(name: str) -> GGUFFile:
     try:
         mapped = MappedFile.open(name)
     except ValueError as error:  # an empty file cannot be mapped
         raise GGUFImportError(f"{name}: expected a GGUF file, got an empty one") from error
-    return replace(parse(mapped.memory, name), mapped=mapped)
+    return replace(parse(mapped.memory, name), mapped=(mapped,))
+
+
+def _with_other_parts(first: GGUFFile, count: int) -> GGUFFile:
+    """The tensors of all parts, with the metadata of the first one, which has those of the model."""
+    name = re.fullmatch(r"(.*)-(\d{5})-of-(\d{5})\.gguf", first.path, re.DOTALL)
+    if name is None or int(name[3]) != count:
+        raise GGUFImportError(
+            f"{first.path}: the model is in {count} files (split.count), which have to be called "
+            f"...-00001-of-{count:05}.gguf and so on"
+        )
+    files = [f"{name[1]}-{number:05}-of-{count:05}.gguf" for number in range(1, count + 1)]
+    if first.integer("split.no", 0, most=_MOST_PARTS) != 0 or first.path != files[0]:
+        raise GGUFImportError(f"{first.path}: this is one of {count} parts of a model; give the first, {files[0]}")
+    tensors, mapped = dict(first.tensors), list(first.mapped)
+    for number, file in enumerate(files[1:], 1):
+        try:
+            part = _read_one(file)
+        except FileNotFoundError as error:
+            raise GGUFImportError(f"{first.path}: the model is in {count} files, and {file} is missing") from error
+        if part.integer("split.no", most=_MOST_PARTS) != number or part.integer("split.count", 1) != count:
+            raise GGUFImportError(f"{file}: expected part {number + 1} of {count} (split.no, split.count)")
+        if twice := next((each for each in part.tensors if each in tensors), None):
+            raise GGUFImportError(f"{file}: the tensor {_shown(twice)} is in another part, too")
+        tensors |= part.tensors
+        mapped += part.mapped
+    if (expected := first.integer("split.tensors.count", len(tensors))) != len(tensors):
+        raise GGUFImportError(f"{first.path}: expected {expected} tensors in all parts, got {len(tensors)}")
+    return GGUFFile(first.path, first.metadata, tensors, tuple(mapped))
 
 
 def parse(memory: mmap.mmap | bytes, name: str) -> GGUFFile:

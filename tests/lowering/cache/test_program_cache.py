@@ -312,7 +312,7 @@ def of_file(path: Path, cache: CodeCache, made: list[str], options: str = "", fa
         made.append(options)
         return linear(np.frombuffer(file.memory, np.float32).reshape(16, COLUMNS), factor)
 
-    return build_file(file, module, options, cache=cache)
+    return build_file([file], module, options, cache=cache)
 
 
 def test_file_found_again_without_a_module(tmp_path: Path, compiled: list[ModuleOp]):
@@ -364,10 +364,34 @@ def test_weight_that_is_not_in_the_file(tmp_path: Path, compiled: list[ModuleOp]
     weight, x = RNG.standard_normal((16, COLUMNS), dtype=np.float32), np.ones((2, 16), np.float32)
     for _ in range(2):
         executable = build_file(
-            MappedFile.open(path), lambda: made.append(linear(weight)) or made[-1], "", cache=CodeCache(tmp_path / "c")
+            [MappedFile.open(path)],
+            lambda: made.append(linear(weight)) or made[-1],
+            "",
+            cache=CodeCache(tmp_path / "c"),
         )
         np.testing.assert_allclose(call(executable, x), x @ weight, rtol=1e-4, atol=1e-5)
     assert (len(made), len(compiled)) == (2, 1)
+
+
+def test_weights_in_several_files(tmp_path: Path, compiled: list[ModuleOp]):
+    weight, x, made = RNG.standard_normal((16, COLUMNS), dtype=np.float32), np.ones((2, 16), np.float32), list[int]()
+    (tmp_path / "first").write_bytes(b"of another kind")
+    (tmp_path / "second").write_bytes(weight.tobytes())
+    for _ in range(2):
+        files = [MappedFile.open(tmp_path / name) for name in ("first", "second")]
+
+        def module(second: MappedFile = files[1]) -> ModuleOp:
+            made.append(1)
+            return linear(np.frombuffer(second.memory, np.float32).reshape(16, COLUMNS))
+
+        executable = build_file(files, module, "", cache=CodeCache(tmp_path / "c"))
+        np.testing.assert_allclose(call(executable, x), x @ weight, rtol=1e-4, atol=1e-5)
+    assert (len(made), len(compiled)) == (1, 1)
+    (tmp_path / "first").write_bytes(b"something else")
+    build_file(
+        [MappedFile.open(tmp_path / name) for name in ("first", "second")], module, "", cache=CodeCache(tmp_path / "c")
+    )
+    assert len(made) == 2
 
 
 def test_a_large_executable_is_written_by_a_thread(

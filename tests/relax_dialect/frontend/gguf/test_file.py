@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import gguf
@@ -111,6 +112,52 @@ def _with_tensor(*dims: int, kind: int = 0, offset: int = 0, name: bytes = b"t")
 def test_what_is_wrong_is_said(damaged: bytes, message: str):
     with pytest.raises(GGUFImportError, match=message):
         parse(damaged, "file")
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """A small model in parts, as the library of llama.cpp writes them."""
+    with monkeypatch.context() as patch:
+        patch.setattr(decoders.gguf, "GGUFWriter", partial(gguf.GGUFWriter, split_max_tensors=9))
+        decoders.write_decoder(tmp_path / "model.gguf")
+    found = sorted(tmp_path.glob("model-*-of-*.gguf"))
+    assert len(found) > 2
+    return found
+
+
+def test_a_model_in_parts(parts: list[Path], data: bytes):
+    whole, joined = parse(data, "whole"), read_file(parts[0])
+    assert {*joined.tensors} == {*whole.tensors}
+    assert len(joined.mapped) == len(parts)
+    for name, tensor in whole.tensors.items():
+        other = joined.tensors[name]
+        assert isinstance(other, BlockArray) == isinstance(tensor, BlockArray)
+        elements = [each.packed if isinstance(each, BlockArray) else each for each in (tensor, other)]
+        np.testing.assert_array_equal(elements[1], elements[0])
+    assert joined.metadata["general.architecture"] == whole.metadata["general.architecture"]
+
+
+def test_parts_that_do_not_fit(parts: list[Path]):
+    with pytest.raises(GGUFImportError, match=r"one of \d+ parts of a model; give the first, .*-00001-of-"):
+        read_file(parts[1])
+    renamed = parts[0].rename(parts[0].with_name("first.gguf"))
+    with pytest.raises(
+        GGUFImportError, match=r"in \d+ files \(split.count\), which have to be called \.\.\.-00001-of-"
+    ):
+        read_file(renamed)
+    renamed.rename(parts[0])
+    second = parts[1].read_bytes()
+    parts[1].write_bytes(parts[2].read_bytes())
+    with pytest.raises(GGUFImportError, match=r"-00002-of-.*: expected part 2 of"):
+        read_file(parts[0])
+    parts[1].unlink()
+    with pytest.raises(GGUFImportError, match=r"files, and .*-00002-of-.* is missing"):
+        read_file(parts[0])
+    parts[1].write_bytes(second)
+    for part in parts[1:]:
+        part.write_bytes(part.read_bytes().replace(b"blk.1", b"blk.0"))
+    with pytest.raises(GGUFImportError, match="is in another part, too"):
+        read_file(parts[0])
 
 
 def test_an_empty_file(tmp_path: Path):

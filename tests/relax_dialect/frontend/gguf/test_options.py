@@ -179,7 +179,6 @@ def test_inner_features_of_experts_are_those_of_their_weights(tmp_path: Path):
         ("llama", {"feed_forward_length": [0, 0]}, {}, r"feed_forward_length expected an integer from 1"),
         ("llama", {"attention.value_length": 6}, {}, r"attention.value_length = 6\) have to be as long"),
         ("granite", {"rope.scaling.finetuned": 1}, {}, r"rope.scaling.finetuned expected true or false, got 1"),
-        ("llama", {"split.count": 3}, {}, r"the model is in 3 files \(split.count\); merge them"),
         ("llama", {"general.type": "adapter"}, {}, r"expected a model, got a file of the general.type 'adapter'"),
     ],
 )
