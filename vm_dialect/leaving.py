@@ -1,7 +1,8 @@
 """Workers that end: the others learn it, rather than wait for what will not come.
 
 A process that ends tells all others, and stays until they end, too. One that waits for it meanwhile, for longer than
-messages may be on their way, has an error; so has one that ends while others have begun an exchange with it.
+messages may be on their way, has an error; so has one that ends while others have begun an exchange with it. One that
+ends before it has joined a mesh tells those that wait for it to join.
 """
 
 from __future__ import annotations
@@ -22,6 +23,35 @@ GRACE = 1.0
 
 NAP = 1e-3
 """Seconds that a worker that ends sleeps before it looks again whether others do."""
+
+BEFORE = 4711
+"""The tag of what a worker sends all others that ends before it has joined them."""
+
+START = 600.0
+"""Seconds after which all workers have to have come to join."""
+
+
+def meet() -> None:
+    """Waits until all workers of the world have come to join.
+
+    `RuntimeError` for one that has ended before, `TimeoutError` if one does not come.
+    """
+    world, status = MPI.COMM_WORLD, MPI.Status()
+    request, begin = world.Ibarrier(), time.monotonic()
+    while not request.Test():
+        if world.Iprobe(MPI.ANY_SOURCE, BEFORE, status):
+            raise RuntimeError(f"rank {status.source} has ended before it joined the mesh")
+        if time.monotonic() - begin > START:
+            raise TimeoutError(f"other workers did not come to join the mesh within {START:.0f} seconds")
+        time.sleep(NAP)
+
+
+def tell_before_joining() -> None:
+    """Tells all others that this process ends, and will not join."""
+    world = MPI.COMM_WORLD
+    for rank in range(world.size):
+        if rank != world.rank:
+            world.Isend(np.empty(0, np.uint8), rank, BEFORE)
 
 
 class Leaving:

@@ -10,6 +10,7 @@ error, and so is one that ends before (`vm_dialect.leaving`).
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import sys
@@ -26,7 +27,7 @@ import numpy as np
 from mpi4py import MPI
 
 from vm_dialect.builtins import use_native_collectives
-from vm_dialect.leaving import PATIENCE, Leaving
+from vm_dialect.leaving import PATIENCE, Leaving, meet, tell_before_joining
 from vm_dialect.shared_memory import MOST_WORKERS, REGION, STARTED, TIMED_OUT, Poll, SharedMemory, is_available
 from vm_dialect.tensors import Array
 from vm_dialect.workers import ALONE, Call, dense, join, rows_of, rows_to_fill, tile_sizes, write_rows
@@ -451,7 +452,8 @@ def join_mpi(
     collectives of MPI. From then on an exception that ends this process ends all of them, which might wait for it; and
     so does its end, if they do.
 
-    `ValueError` if MPI has started another number of processes.
+    `ValueError` if MPI has started another number of processes, `RuntimeError` if one of them has ended before,
+    `TimeoutError` if one does not come in ten minutes.
     """
     world = MPI.COMM_WORLD
     wanted = prod(mesh.values())
@@ -461,6 +463,7 @@ def join_mpi(
     if world.size > 1:
         sys.excepthook = _end_all
         if not _leaving:
+            meet()
             _leaving.append(Leaving(_is_awaited, abort))
     key = (tuple(mesh.items()), timeout, check, few, shared_memory)
     known = _joined.get(key)
@@ -473,6 +476,15 @@ def join_mpi(
 
 _leaving: list[Leaving] = []
 """Who has ended; from the first mesh of several workers on."""
+
+
+def _end_alone(process: int) -> None:
+    """What is done where a process ends: others may wait for it to join them."""
+    if not _leaving and os.getpid() == process and MPI.Is_initialized() and not MPI.Is_finalized():
+        tell_before_joining()
+
+
+atexit.register(_end_alone, os.getpid())
 
 
 def _is_awaited() -> bool:

@@ -110,6 +110,11 @@ def _specs(text: str) -> Sequence[ArgSpec]:
     try:
         return list(parse_pipeline(without_blanks(text)))
     except ArgSpecParseError as error:
+        if text.strip().endswith((".html", ".svg", ".dot", ".mlir", ".py")):
+            raise ValueError(
+                f"expected passes, got a path, {text!r}: `str(module)` is the text of a module, "
+                "`view(module).save(path)` draws one"
+            ) from None
         raise ValueError(f"cannot read the pipeline {text!r}: {error}") from error
 
 

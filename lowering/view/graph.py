@@ -309,7 +309,8 @@ def to_dot(graph: Graph) -> str:
     ]
     for edge in graph.edges:
         style = ", style=dashed" if edge.is_control else ""
-        lines.append(f"  n{edge.source} -> n{edge.target} [label={_quoted(edge.label)}{style}];")
+        label = f"  {edge.label}  " if edge.label else ""  # a browser's font may be wider than that of the layout
+        lines.append(f"  n{edge.source} -> n{edge.target} [label={_quoted(label)}{style}];")
     return "\n".join([*lines, "}", ""])
 
 

@@ -438,7 +438,41 @@ def leaves_collectives() -> None:
     _leaves(*WAYS["collectives of MPI"])
 
 
-FAULTS = (leaves, leaves_messages, leaves_collectives, disagree, other_program, other_mesh, one_fails, killed, late)
+def leaves_before() -> None:
+    """So does one that ends before it has joined."""
+    if RANK == 1:
+        sys.exit(0)
+    join_mpi({"x": SIZE})
+
+
+def fails_before() -> None:
+    """And one that fails before."""
+    if RANK == 1:
+        raise ValueError("no file")
+    join_mpi({"x": SIZE})
+
+
+def small_model() -> None:
+    """A mixture of experts, each of whose experts is on one rank."""
+    module, x = mixture_of_experts(), np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)
+    expected = run(module, "main", [x])
+    annotate(module, {"x": [expert_parallel("experts.*")]}, {"x": SIZE})
+    assert_same(ShardedProgram(module, {"x": SIZE}, timeout=60)(x), expected, CLOSE, f"rank {RANK}")
+
+
+FAULTS = (
+    leaves_before,
+    fails_before,
+    leaves,
+    leaves_messages,
+    leaves_collectives,
+    disagree,
+    other_program,
+    other_mesh,
+    one_fails,
+    killed,
+    late,
+)
 WELL = (
     collectives,
     large,
@@ -452,6 +486,7 @@ WELL = (
     kernels,
     several_meshes,
     models,
+    small_model,
     named_weights,
     pipeline,
 )
@@ -462,7 +497,7 @@ if __name__ == "__main__":
         for name in sys.argv[1].split("+"):
             CASES[name]()
     except Exception as error:
-        if sys.argv[1] == "one_fails":  # a script that does not catch it
+        if sys.argv[1] in ("one_fails", "fails_before"):  # scripts that do not catch it
             raise
         abort(f"{type(error).__name__}: {error}")
     print(f"rank {RANK} of {SIZE} is done")

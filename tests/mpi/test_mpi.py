@@ -52,6 +52,12 @@ def test_all_ranks_end_well(case: str, workers: int):
     assert done.stdout.count("is done") == workers
 
 
+def test_a_small_model():
+    done = mpiexec(2, "-m", "tests.mpi.checks", "small_model")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("is done") == 2
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("case", "message"),
@@ -61,6 +67,8 @@ def test_all_ranks_end_well(case: str, workers: int):
         ("other_mesh", "ValueError: the mesh [x = 3] has 3 workers, but MPI has started 2"),
         ("one_fails", "rank 1: ValueError: no memory for the weights"),
         ("killed", "signal 9"),
+        ("leaves_before", "RuntimeError: rank 1 has ended before it joined the mesh"),
+        ("fails_before", "RuntimeError: rank 1 has ended before it joined the mesh"),
         ("leaves", "rank 1: the process has ended, and others wait for it in an exchange"),
         ("leaves_collectives", "RuntimeError: rank 1 has ended, and will not come to allreduce by sum of float32[3]"),
         ("leaves_messages", "rank 1: the process has ended, and others wait for it in an exchange"),

@@ -100,6 +100,7 @@ def test_a_context_holds_for_compile():
         ("Normalize", xr.PassError, "hint: nothing stands for it, nothing to do: types and names are checked when "),
         ("verify-stage{stages=vm}", xr.PassError, "hint: its options are stage: str"),
         ("fuse-ops{", ValueError, "cannot read the pipeline 'fuse-ops{': "),
+        ("page.html", ValueError, "expected passes, got a path, 'page.html'"),
         ("verify-stage{stage=vm}", xr.PassError, "pass 'verify-stage' failed\n"),
     ],
 )
