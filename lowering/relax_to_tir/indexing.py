@@ -1,14 +1,39 @@
-"""Take and slices."""
+"""Take, slices, gather and scatter.
+
+Positions are data. A negative one counts from the back. One out of range is read as the nearest position and not
+written at all, so that no kernel leaves its tensors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from lowering.relax_to_tir.indices import as_position, axes_of, axis_of, clamped, from_front
+from lowering.relax_to_tir.elementwise import narrow, widen
+from lowering.relax_to_tir.indices import (
+    as_position,
+    axes,
+    axes_of,
+    axis_of,
+    broadcast_load,
+    clamped,
+    from_front,
+    without,
+)
 from lowering.relax_to_tir.kernel import Kernel, legalizes, sizes
+from relax_dialect.ops.gather import (
+    GatherElementsOp,
+    GatherNDOp,
+    IndexPutOp,
+    IndexTensorOp,
+    OneHotOp,
+    ScatterElementsOp,
+    ScatterNDOp,
+    SliceScatterOp,
+)
 from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, slice_index
 from tir_dialect import te
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, broadcast, constant
+from tir_dialect.dtypes import is_bool
 
 
 @legalizes(TakeOp)
@@ -95,3 +120,202 @@ def dynamic_strided_slice(kernel: Kernel, op: DynamicStridedSliceOp) -> te.Tenso
         return x[tuple(first[axis] + te.cast(index, "i64") * strides[axis] for axis, index in enumerate(i))]
 
     return te.compute(kernel.shape(op.result), element, name="dynamic_strided_slice")
+
+
+_COMBINE: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
+    "update": lambda old, new: new,
+    "add": lambda old, new: old + new,
+    "mul": lambda old, new: old * new,
+    "max": te.maximum,
+    "min": te.minimum,
+}
+
+_COMBINE_TRUTH: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
+    "update": lambda old, new: new,
+    "add": te.logical_or,
+    "mul": te.logical_and,
+    "max": te.logical_or,
+    "min": te.logical_and,
+}
+"""As NumPy does with truth values."""
+
+
+@legalizes(GatherElementsOp)
+def gather_elements(kernel: Kernel, op: GatherElementsOp) -> te.Tensor:
+    """The element at the position of each index, but along the axis at the index."""
+    x, indices = kernel.tensor(op.x), kernel.tensor(op.indices)
+    axis = axis_of(op.axis, x.ndim)
+
+    def element(*i: te.Expr) -> te.Expr:
+        position = clamped(from_front(indices[i], x.shape[axis]), x.shape[axis])
+        return x[(*i[:axis], position, *i[axis + 1 :])]
+
+    return te.compute(indices.shape, element, name="gather_elements")
+
+
+@legalizes(GatherNDOp)
+def gather_nd(kernel: Kernel, op: GatherNDOp) -> te.Tensor:
+    """Slices at coordinates, for each of the batches."""
+    x, indices, batch = kernel.tensor(op.x), kernel.tensor(op.indices), op.batch_dims.value.data
+    outer, count = indices.ndim - 1, indices.shape[-1].constant_term
+
+    def element(*i: te.Expr) -> te.Expr:
+        extents = x.shape[batch : batch + count]
+        index = (clamped(from_front(indices[(*i[:outer], at)], extent), extent) for at, extent in enumerate(extents))
+        return x[(*i[:batch], *index, *i[outer:])]
+
+    return te.compute(kernel.shape(op.result), element, name="gather_nd")
+
+
+@legalizes(ScatterElementsOp)
+def scatter_elements(kernel: Kernel, op: ScatterElementsOp) -> te.Tensor:
+    """The elements at the positions of indices changed; along the axis in order of the updates."""
+    x, indices, updates = (kernel.tensor(operand) for operand in op.operands)
+    axis = axis_of(op.axis, x.ndim)
+
+    def target(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
+        return (*i[:axis], from_front(indices[tuple(i)], x.shape[axis]), *i[axis + 1 :])
+
+    return scattered(
+        x,
+        [indices, updates],
+        updates.shape,
+        target,
+        lambda i: updates[i],
+        op.reduction.data,
+        [axis],
+        "scatter_elements",
+    )
+
+
+@legalizes(ScatterNDOp)
+def scatter_nd(kernel: Kernel, op: ScatterNDOp) -> te.Tensor:
+    """The slices at coordinates changed, in order of the updates."""
+    x, indices, updates = (kernel.tensor(operand) for operand in op.operands)
+    outer, count = indices.ndim - 1, indices.shape[-1].constant_term
+
+    def target(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
+        extents = x.shape[:count]
+        coordinates = (from_front(indices[(*i[:outer], at)], extent) for at, extent in enumerate(extents))
+        return (*coordinates, *i[outer:])
+
+    return scattered(
+        x,
+        [indices, updates],
+        updates.shape,
+        target,
+        lambda i: updates[i],
+        op.reduction.data,
+        range(outer),
+        "scatter_nd",
+    )
+
+
+def scattered(
+    x: te.Tensor,
+    operands: Sequence[te.Tensor],
+    shape: Sequence[Dim],
+    target_of: Callable[[Sequence[te.Expr]], tuple[te.Expr, ...]],
+    update: Callable[[tuple[te.Expr, ...]], te.Expr],
+    reduction: str,
+    ordered: Sequence[int],
+    name: str,
+) -> te.Tensor:
+    """`x` with an update for each index of `shape`, made of `operands`.
+
+    Those that differ in the `ordered` axes may meet in one place and are made one by one.
+    """
+    combine = (_COMBINE_TRUTH if is_bool(x.dtype) else _COMBINE)[reduction]
+
+    def scatter(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        (y,) = outs
+        with b.block("copy", *axes(x.shape)) as i:
+            b.store(y, i, widen(x[i]))
+        with b.block(name, *axes(shape, ordered)) as i:
+            target = tuple(b.let(each, "place") for each in target_of(i))
+            inside = (te.logical_and(each >= 0, each < extent) for each, extent in zip(target, x.shape, strict=True))
+            with b.if_(te.logical_and(*inside)):
+                b.store(y, target, combine(y[target], widen(update(i))))
+
+    wide = str(widen(te.const(0, x.dtype)).dtype)
+    (y,) = te.extern([(x.shape, wide)], list(dict.fromkeys((x, *operands))), scatter, name=name)
+    return y if wide == str(x.dtype) else te.compute(x.shape, lambda *i: narrow(y[i], x), name=f"{name}_narrow")
+
+
+@legalizes(OneHotOp)
+def one_hot(kernel: Kernel, op: OneHotOp) -> te.Tensor:
+    """`on` at the index, `off` elsewhere."""
+    indices, shape = kernel.tensor(op.indices), kernel.shape(op.result)
+    axis = axis_of(op.axis, len(shape))
+    on, off = kernel.scalar(op.on), kernel.scalar(op.off)
+
+    def element(*i: te.Expr) -> te.Expr:
+        return te.select(te.cast(indices[without(i, axis)], "index") == i[axis], on, off)
+
+    return te.compute(shape, element, name="one_hot")
+
+
+def _broadcast_shape(indices: Sequence[te.Tensor]) -> tuple[Dim, ...]:
+    """The shape to which index tensors broadcast."""
+    rank = max(tensor.ndim for tensor in indices)
+    shape = [constant(1)] * rank
+    for tensor in indices:
+        for axis, extent in enumerate(tensor.shape, rank - tensor.ndim):
+            shape[axis] = extent if shape[axis] is extent else broadcast(shape[axis], extent)
+    return tuple(shape)
+
+
+@legalizes(IndexTensorOp)
+def index_tensor(kernel: Kernel, op: IndexTensorOp) -> te.Tensor:
+    """The slice at the position that the index tensors name."""
+    x, indices = kernel.tensor(op.x), [kernel.tensor(each) for each in op.indices]
+    shape = kernel.shape(op.result)
+    rank = len(shape) - x.ndim + len(indices)
+
+    def element(*i: te.Expr) -> te.Expr:
+        pairs = zip(indices, x.shape, strict=False)
+        loads = ((broadcast_load(tensor, shape[:rank], i[:rank]), extent) for tensor, extent in pairs)
+        return x[(*(clamped(from_front(load, extent), extent) for load, extent in loads), *i[rank:])]
+
+    return te.compute(shape, element, name="index_tensor")
+
+
+@legalizes(IndexPutOp)
+def index_put(kernel: Kernel, op: IndexPutOp) -> te.Tensor:
+    """The slices at the positions that the index tensors name, written or added to in order."""
+    x, values = kernel.tensor(op.x), kernel.tensor(op.values)
+    indices = [kernel.tensor(each) for each in op.indices]
+    outer = _broadcast_shape(indices)
+    shape = (*outer, *x.shape[len(indices) :])
+
+    def position(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
+        pairs = zip(indices, x.shape, strict=False)
+        loads = (from_front(broadcast_load(tensor, outer, i[: len(outer)]), extent) for tensor, extent in pairs)
+        return (*loads, *i[len(outer) :])
+
+    return scattered(
+        x,
+        [*indices, values],
+        shape,
+        position,
+        lambda i: broadcast_load(values, shape, i),
+        "update" if op.accumulate is None else "add",
+        range(len(outer)),
+        "index_put",
+    )
+
+
+@legalizes(SliceScatterOp)
+def slice_scatter(kernel: Kernel, op: SliceScatterOp) -> te.Tensor:
+    """A copy, then the source instead of it."""
+    x, source = kernel.tensor(op.x), kernel.tensor(op.source)
+    axis, step = axis_of(op.axis, x.ndim), op.step.value.data
+    first = slice_index(x.shape[axis], op.start.data, step)
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        with b.block("copy", *axes(x.shape)) as i:
+            b.store(outs[0], i, x[i])
+        with b.block("slice_scatter", *axes(source.shape)) as i:
+            b.store(outs[0], (*i[:axis], i[axis] * step + first, *i[axis + 1 :]), source[i])
+
+    return te.extern([(x.shape, x.dtype)], list(dict.fromkeys((x, source))), body, name="slice_scatter")[0]

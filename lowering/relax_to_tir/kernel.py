@@ -225,7 +225,15 @@ Rule: TypeAlias = "Callable[[Kernel, OpT], te.Tensor | Sequence[te.Tensor]]"
 Rewrite: TypeAlias = "Callable[[OpT, PatternRewriter], Sequence[SSAValue] | None]"
 
 _PACKAGE = "lowering.relax_to_tir"
-_FILES = {"collective": "distributed", "elementwise": "unary binary"}
+_FILES = {
+    "collective": "distributed",
+    "convolution": "pooling",
+    "elementwise": "unary binary",
+    "indexing": "gather",
+    "linear_algebra": "attention",
+    "manipulation": "joining rearranging",
+    "normalization": "activation",
+}
 
 KERNELS: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, OPERATORS, _FILES)
 """Ops that become one kernel."""

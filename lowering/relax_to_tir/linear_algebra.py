@@ -1,15 +1,22 @@
-"""Linear algebra."""
+"""Matrix products, einsum and attention, which is computed in `f32` for 16-bit floats."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import TypeVar
 
-from lowering.relax_to_tir.elementwise import narrow, widen
+from xdsl.ir import SSAValue
+
+from lowering.relax_to_tir.elementwise import narrow, number, widen
 from lowering.relax_to_tir.indices import broadcast_index, broadcast_load
 from lowering.relax_to_tir.kernel import Kernel, legalizes
+from relax_dialect.ops.attention import LAYOUT, AttentionBase, AttentionBiasOp, AttentionOp, heads_of_queries
+from relax_dialect.ops.layouts import Layout
 from relax_dialect.ops.linear_algebra import EinsumOp, MatmulOp, OuterOp
 from tir_dialect import te
-from tir_dialect.dims import Dim, broadcast
+from tir_dialect.dims import Dim, broadcast, maximum
+from tir_dialect.dtypes import is_bool
 
 
 @legalizes(MatmulOp)
@@ -60,3 +67,151 @@ def einsum(kernel: Kernel, op: EinsumOp) -> te.Tensor:
         return narrow(te.sum(value, list(summed.values())) if summed else value, tensors[0])
 
     return te.compute(kernel.shape(op.result), element, name="einsum")
+
+
+@legalizes(AttentionOp)
+def attention(kernel: Kernel, op: AttentionOp) -> te.Tensor:
+    """Scores, powers, their sums, and the mean of values that they weigh."""
+    return _attention(kernel, op, (op.q, op.k, op.v))
+
+
+@legalizes(AttentionBiasOp)
+def attention_bias(kernel: Kernel, op: AttentionBiasOp) -> te.Tensor:
+    """The same with a bias on the scores."""
+    return _attention(kernel, op, (op.q, op.k, op.v), kernel.tensor(op.bias))
+
+
+def _attention(
+    kernel: Kernel, op: AttentionBase, operands: Sequence[SSAValue], bias: te.Tensor | None = None
+) -> te.Tensor:
+    q, k, v = (_View(kernel.tensor(each), order) for each, order in zip(operands, op.layouts, strict=False))
+    batch, queries, heads, _ = q.shape
+    keys = k.shape[1]
+    scores = _scores(op, q, k, bias)
+    seen = _seen(op, (batch, heads, queries, keys), bias)
+    r, t, s = (te.reduce_axis(keys, name) for name in ("r", "t", "s"))
+    rows = (batch, heads, queries)
+
+    def greatest(b: te.Expr, h: te.Expr, i: te.Expr) -> te.Expr:
+        return te.max(scores[b, h, i, r], r, where=None if seen is None else seen(b, h, i, r))
+
+    def power(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        value = te.exp(scores[b, h, i, j] - top[b, h, i])
+        return value if seen is None else te.select(seen(b, h, i, j), value, te.const(0.0, value.dtype))
+
+    top = te.compute(rows, greatest, name="top")
+
+    powers = te.compute((*rows, keys), power, name="powers")
+    sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
+
+    def weighted(b: te.Expr, i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
+        return te.sum(powers[b, h, i, s] * widen(v[b, s, _shared(h, heads, v.shape[2]), d]), s)
+
+    def element(b: te.Expr, i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
+        total = sums[b, h, i]
+        # A query that sees no key gives zeros.
+        return narrow(te.select(total == 0, total, totals[_ordered(out, (b, i, h, d))] / total), q.tensor)
+
+    out = op.layouts[3]
+    shape = _ordered(out, (batch, queries, heads, v.shape[3]))
+    totals = te.compute(shape, lambda *i: weighted(*_by_letter(out, i)), name="totals")
+    return te.compute(shape, lambda *i: element(*_by_letter(out, i)), name="attention")
+
+
+class _View:
+    """A tensor in some layout, indexed by batch, sequence, head and feature."""
+
+    def __init__(self, tensor: te.Tensor, layout: Layout):
+        self.tensor = tensor
+        self.layout = layout
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return _by_letter(self.layout, self.tensor.shape)
+
+    def __getitem__(self, indices: Sequence[te.Expr]) -> te.Expr:
+        return self.tensor[_ordered(self.layout, indices)]
+
+
+T = TypeVar("T")
+
+
+def _by_letter(layout: Layout, values: Sequence[T]) -> tuple[T, ...]:
+    """What belongs to batch, sequence, head and feature."""
+    return tuple(values[layout.index(letter)] for letter in LAYOUT)
+
+
+def _ordered(layout: Layout, values: Sequence[T]) -> tuple[T, ...]:
+    """What belongs to batch, sequence, head and feature in the order of a layout."""
+    return tuple(values[LAYOUT.index(letter)] for letter in layout.letters)
+
+
+def _scores(op: AttentionBase, q: _View, k: _View, bias: te.Tensor | None) -> te.Tensor:
+    """Products of queries and keys, scaled and moved by the bias; by batch, head, query and key."""
+    shape = (q.shape[0], q.shape[2], q.shape[1], k.shape[1])
+    c = te.reduce_axis(q.shape[3], "c")
+
+    def product(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        return te.sum(widen(q[b, i, h, c]) * widen(k[b, j, _shared(h, q.shape[2], k.shape[2]), c]), c)
+
+    products = te.compute(shape, product, name="products")
+
+    def score(*i: te.Expr) -> te.Expr:
+        value = products[i] * _scale(op, q.shape[3], products[i])
+        if bias is None or _hides(op, bias):
+            return value
+        here = broadcast_load(bias, shape, i)
+        masked = op.masked_score if isinstance(op, AttentionBiasOp) else None
+        return value + widen(here) if masked is None else te.select(here, value, number(masked.value.data, value))
+
+    return te.compute(shape, score, name="scores")
+
+
+def _shared(head: te.Expr, queries: Dim, keys: Dim) -> te.Expr:
+    """The head of keys and values that serves a head of queries."""
+    return head if queries is keys else head // maximum(heads_of_queries(queries, keys), 1)
+
+
+def _scale(op: AttentionBase, features: Dim, like: te.Expr) -> te.Expr:
+    if op.scale is not None:
+        return number(op.scale.value.data, like)
+    if features.constant_value:
+        return number(features.constant_value**-0.5, like)
+    return te.rsqrt(te.cast(te.cast(features, "index"), like.dtype))
+
+
+def _hides(op: AttentionBase, bias: te.Tensor) -> bool:
+    """Whether a bias says which keys are left out."""
+    return is_bool(bias.dtype) and isinstance(op, AttentionBiasOp) and op.masked_score is None
+
+
+def _seen(
+    op: AttentionBase, shape: tuple[Dim, ...], bias: te.Tensor | None
+) -> Callable[[te.Expr, te.Expr, te.Expr, te.Expr], te.Expr] | None:
+    """Whether a key is seen, by batch, head, query and key; `None` if all are."""
+    visible = _visible(op, *shape[2:])
+    hiding = bias if bias is not None and _hides(op, bias) else None
+    if visible is None and hiding is None:
+        return None
+
+    def seen(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        if hiding is None:
+            return te.const(True, "i1") if visible is None else visible(i, j)
+        here = broadcast_load(hiding, shape, (b, h, i, j))
+        return here if visible is None else te.logical_and(visible(i, j), here)
+
+    return seen
+
+
+def _visible(op: AttentionBase, queries: Dim, keys: Dim) -> Callable[[te.Expr, te.Expr], te.Expr] | None:
+    """Whether a query sees a key; `None` if every query sees all."""
+    if op.causal_mask is None:
+        return None
+    offset = keys - queries if op.causal_mask.data == "BottomRight" else 0
+    size = None if op.window_size is None else op.window_size.value.data
+
+    def visible(i: te.Expr, j: te.Expr) -> te.Expr:
+        last = i + offset
+        return j <= last if size is None else te.logical_and(j <= last, j > last - size)
+
+    return visible

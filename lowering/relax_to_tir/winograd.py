@@ -34,8 +34,8 @@ from lowering.kernels.cpu.gemm.quantized_rows import multiplies_int16
 from lowering.registry import Pass, pass_target
 from lowering.relax.fusion.kernel_facts import ANNOTATION
 from lowering.relax.substitution import KernelDims
+from lowering.relax_to_tir.convolution import within
 from lowering.relax_to_tir.elementwise import element as element_of
-from lowering.relax_to_tir.windows import within
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.convolution import Conv2dOp

@@ -169,10 +169,16 @@ Ending: TypeAlias = "Callable[[Frame, OpT], Value]"
 _PACKAGE = "relax_dialect.interpreter"
 _FILES = {
     "collective": "distributed",
-    "control_flow": "calls effects",
+    "control_flow": "calls effects structure binding dataflow",
+    "convolution": "pooling",
+    "image": "vision",
+    "indexing": "gather",
+    "linear_algebra": "attention",
+    "manipulation": "joining rearranging",
     "memory": "call_tir",
+    "normalization": "activation",
     "operators": "unary binary",
-    "structure": "binding dataflow",
+    "reduction": "sorting",
     "values": "shapes",
 }
 

@@ -1,14 +1,28 @@
-"""Operators that move elements and change shapes."""
+"""Operators that move elements: other shapes, another order, padding; and joined, cut and repeated tensors."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 
 import numpy as np
 
 from relax_dialect.interpreter.frame import Frame, runs
-from relax_dialect.interpreter.operators import computes, integers, make_checks
+from relax_dialect.interpreter.operators import (
+    DimValues,
+    computes,
+    computes_all,
+    computes_in,
+    element,
+    integer,
+    integers,
+    make_checks,
+    wide,
+)
 from relax_dialect.interpreter.runtime_values import Array, Shape
+from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
+from relax_dialect.ops.layouts import BlockedLayout, parse_layout
 from relax_dialect.ops.manipulation import (
     BatchFlattenOp,
     BroadcastToOp,
@@ -21,6 +35,18 @@ from relax_dialect.ops.manipulation import (
     ReshapeOp,
     SqueezeOp,
 )
+from relax_dialect.ops.rearranging import (
+    LayoutTransformOp,
+    MapIndicesOp,
+    MeshgridOp,
+    MultinomialFromUniformOp,
+    PadOp,
+    ReverseSequenceOp,
+    mapped,
+    mapped_shape,
+)
+from tir_dialect.dims import constant
+from tir_dialect.dtypes import numpy_dtype
 
 
 @computes(ReshapeOp)
@@ -87,3 +113,156 @@ def pixel_shuffle(op: PixelShuffleOp, x: Array) -> Array:
     parts = x.reshape((*outer, channels // factor**2, factor, factor, height, width))
     order = [*range(count), *(count + at for at in (0, 3, 1, 4, 2))]
     return parts.transpose(order).reshape((*outer, channels // factor**2, height * factor, width * factor))
+
+
+@computes(ConcatOp)
+def concat(op: ConcatOp, *inputs: Array) -> Array:
+    """One after the other."""
+    return np.concatenate(inputs, op.axis.value.data)
+
+
+@computes(StackOp)
+def stack(op: StackOp, *inputs: Array) -> Array:
+    """Along a new axis."""
+    return np.stack(inputs, op.axis.value.data)
+
+
+@computes_in(SplitOp)
+def split(dims: DimValues, op: SplitOp, x: Array) -> Sequence[Array]:
+    """Parts along an axis."""
+    axis = op.axis.value.data
+    edges = _edges(dims, op, x.shape[axis])
+    return [np.take(x, range(start, end), axis) for start, end in pairwise(edges)]
+
+
+def _edges(dims: DimValues, op: SplitOp, length: int) -> Sequence[int]:
+    if op.indices is not None:
+        return [0, *map(dims, op.indices), length]
+    sections = len(op.res)
+    part = -(-length // sections)
+    return [min(index * part, length) for index in range(sections + 1)]
+
+
+@computes(RepeatOp)
+def repeat(op: RepeatOp, x: Array) -> Array:
+    """Each element several times."""
+    return np.repeat(x, op.repeats.value.data, integer(op.axis))
+
+
+@computes(TileOp)
+def tile(op: TileOp, x: Array) -> Array:
+    """The tensor several times."""
+    return np.tile(x, integers(op.repeats) or ())
+
+
+@computes(ReverseSequenceOp)
+def reverse_sequence(op: ReverseSequenceOp, x: Array, lengths: Array) -> Array:
+    """Every batch element by itself."""
+    moved = np.moveaxis(x, (op.batch_axis.value.data, op.seq_axis.value.data), (0, 1))
+    result = moved.copy()
+    for batch, length in enumerate(np.clip(lengths, 0, moved.shape[1])):
+        result[batch, : int(length)] = moved[batch, : int(length)][::-1]
+    return np.moveaxis(result, (0, 1), (op.batch_axis.value.data, op.seq_axis.value.data))
+
+
+@computes_all(MeshgridOp)
+def meshgrid(op: MeshgridOp, *vectors: Array) -> Sequence[Array]:
+    """NumPy's function."""
+    indexing = "xy" if op.indexing.data == "xy" else "ij"
+    return np.meshgrid(*vectors, indexing=indexing)
+
+
+@computes(LayoutTransformOp)
+def layout_transform(op: LayoutTransformOp, x: Array) -> Array:
+    """Blocks put together, then others cut."""
+    source, target = (parse_layout(text.data) or () for text in (op.source, op.target))
+    return relaid(x, source, target)
+
+
+def relaid(x: Array, source: BlockedLayout, target: BlockedLayout) -> Array:
+    """A tensor in another layout of the same dimensions."""
+    capitals = [letter for letter, _ in target if letter.isupper()]
+    letters = [letter for letter, _ in source]
+    order = [
+        at for c in capitals for at in (letters.index(c), *([letters.index(c.lower())] if c.lower() in letters else []))
+    ]
+    sizes = [
+        x.shape[letters.index(c)] * (x.shape[letters.index(c.lower())] if c.lower() in letters else 1) for c in capitals
+    ]
+    return _cut(x.transpose(order).reshape(sizes), capitals, target)
+
+
+def relaid_shape(shape: Sequence[int], source: BlockedLayout, target: BlockedLayout) -> tuple[int, ...]:
+    """The shape of what `relaid` gives for a tensor of a shape."""
+    letters, blocks = [letter for letter, _ in source], dict(target)
+
+    def length(capital: str) -> int:
+        inner = capital.lower()
+        return shape[letters.index(capital)] * (shape[letters.index(inner)] if inner in letters else 1)
+
+    return tuple(
+        blocks[letter] if letter.islower() else -(-length(letter) // blocks.get(letter.lower(), 1))
+        for letter, _ in target
+    )
+
+
+def _cut(x: Array, capitals: Sequence[str], layout: BlockedLayout) -> Array:
+    blocks = dict(layout)
+    sizes = [blocks.get(capital.lower(), 1) for capital in capitals]
+    missing = [-length % size for length, size in zip(x.shape, sizes, strict=True)]
+    padded = np.pad(x, [(0, count) for count in missing]) if any(missing) else x  # which would copy it
+    shape = [part for length, size in zip(padded.shape, sizes, strict=True) for part in (length // size, size)]
+    names = [name for capital in capitals for name in (capital, capital.lower())]
+    kept = [names.index(letter) for letter, _ in layout]
+    rest = [at for at in range(len(names)) if at not in kept]
+    return padded.reshape(shape).transpose([*kept, *rest]).reshape([shape[at] for at in kept])
+
+
+@computes(MultinomialFromUniformOp)
+def multinomial(op: MultinomialFromUniformOp, probabilities: Array, uniform: Array, rows: Array) -> Array:
+    """How many sums are not greater than the number."""
+    sums = np.take(np.cumsum(wide(probabilities), axis=1), rows[:, 0], axis=0, mode="clip")
+    positions = np.minimum((sums <= wide(uniform)).sum(1, keepdims=True), probabilities.shape[1] - 1)
+    return positions.astype(numpy_dtype(op.dtype))
+
+
+@computes(PadOp)
+def pad(op: PadOp, x: Array) -> Array:
+    """The element that each index of the result comes from, or the value."""
+    widths = integers(op.pad_width) or ()
+    if op.mode.data != "constant":
+        for axis, (before, after) in enumerate(zip(widths[::2], widths[1::2], strict=True)):
+            x = x[(slice(None),) * axis + (slice(max(-before, 0), x.shape[axis] - max(-after, 0)),)]
+        widths = [max(width, 0) for width in widths]
+    inside = np.ones((1,) * x.ndim, bool)
+    for axis, (before, after) in enumerate(zip(widths[::2], widths[1::2], strict=True)):
+        length = x.shape[axis]
+        positions = np.array(range(-before, length + after), np.int64)
+        within = (positions >= 0) & (positions < length)
+        inside = inside & within.reshape([-1 if at == axis else 1 for at in range(x.ndim)])
+        if length == 0 and positions.size:
+            x = np.concatenate([x, np.zeros([1 if at == axis else n for at, n in enumerate(x.shape)], x.dtype)], axis)
+        x = np.take(x, source_positions(op.mode.data, positions, length), axis)
+    return np.where(inside, x, element(op.pad_value.value.data, op, x)) if op.mode.data == "constant" else x
+
+
+def source_positions(mode: str, positions: Array, length: int) -> Array:
+    """The positions of an axis that positions outside of it stand for."""
+    match mode:
+        case "reflect":
+            period = max(2 * (length - 1), 1)
+            return length - 1 - np.abs(positions % period - (length - 1)) if length > 1 else positions * 0
+        case "circular":
+            return positions % length if length else positions * 0
+        case _:
+            return np.clip(positions, 0, max(length - 1, 0))
+
+
+@computes(MapIndicesOp)
+def map_indices(op: MapIndicesOp, x: Array) -> Array:
+    """Each element put into its position between copies of the value."""
+    index_map = op.index_map.data
+    shape = [dim.evaluate({}) for dim in mapped_shape(index_map, [constant(length) for length in x.shape])]
+    result = np.full(shape, element(op.pad_value.value.data, op, x))
+    result[mapped(index_map, list(np.indices(x.shape)))] = x
+    return result

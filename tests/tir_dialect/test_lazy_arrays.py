@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lowering.relax.layout.pack_weights import PanelLayout, pack
-from relax_dialect.interpreter.rearranging import relaid, relaid_shape
+from relax_dialect.interpreter.manipulation import relaid, relaid_shape
 from relax_dialect.ops.layouts import Layout
 from relax_dialect.ops.values import ConstantOp
 from tir_dialect import lazy_arrays

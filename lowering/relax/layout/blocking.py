@@ -18,7 +18,7 @@ from lowering.locations import inherit_location
 from lowering.relax.matchers import array_of, dims_of, reshaped, shape_of
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.inference import ONE
-from relax_dialect.interpreter.rearranging import relaid, relaid_shape
+from relax_dialect.interpreter.manipulation import relaid, relaid_shape
 from relax_dialect.ops.activation import ClipOp, GeluOp, GeluTanhOp, LeakyReluOp, ReluOp, SeluOp, SiluOp, SoftplusOp
 from relax_dialect.ops.binary import AddOp, BroadcastOp, DivideOp, MaximumOp, MinimumOp, MultiplyOp, SubtractOp
 from relax_dialect.ops.convolution import Conv2dOp
