@@ -33,9 +33,9 @@ from tir_dialect.dims import (
     to_dim,
     total,
 )
+from tir_dialect.te.compute import ExtentLike
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import size_of
-from tir_dialect.te.tensor import ExtentLike
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from tir_dialect.schedule.primitives import (
     reindexing,
     rfactor,
     rolling,
-    sampling,
     tensorizing,
 )
 from tir_dialect.schedule.state import ScheduleState
@@ -105,10 +104,10 @@ class Schedule(ScheduleState):
     get_consumers = queries.get_consumers
     get_output_blocks = queries.get_output_blocks
 
-    sample_categorical = sampling.sample_categorical
-    sample_perfect_tile = sampling.sample_perfect_tile
-    sample_partitioned_tile = sampling.sample_partitioned_tile
-    sample_compute_location = sampling.sample_compute_location
+    sample_categorical = queries.sample_categorical
+    sample_perfect_tile = queries.sample_perfect_tile
+    sample_partitioned_tile = queries.sample_partitioned_tile
+    sample_compute_location = queries.sample_compute_location
 
     split = loops.split
     fuse = loops.fuse

@@ -11,7 +11,7 @@
 
 from tir_dialect.te.compute import Compute as ComputeOp
 from tir_dialect.te.compute import Scan as ScanOp
-from tir_dialect.te.compute import compute, tag_scope
+from tir_dialect.te.compute import compute, placeholder, size_var, tag_scope, var
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern as ExternOp
 from tir_dialect.te.extern import ExternBuilder, extern, extern_primfunc
@@ -95,7 +95,6 @@ from tir_dialect.te.reducer import Reducer, comm_reducer, reduce_axis
 from tir_dialect.te.reductions import all, any, max, max_value, min, min_value, prod, sum
 from tir_dialect.te.scan import scan
 from tir_dialect.te.statements import call_extern, call_packed
-from tir_dialect.te.tensor import placeholder, size_var, var
 
 __all__ = [
     "ComputeOp",

@@ -23,11 +23,10 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.te import nodes, statements
 from tir_dialect.te.compute import Nest, Scan
-from tir_dialect.te.emit_scalar import Names, ScalarEmitter
+from tir_dialect.te.emit_scalar import Names, ScalarEmitter, Signs
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern, Inlined
 from tir_dialect.te.nodes import IterVar, Size, Tensor, free_variables, substitute
-from tir_dialect.te.signs import Signs
 from tir_dialect.te.statements import Body
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 

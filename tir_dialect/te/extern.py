@@ -19,7 +19,16 @@ from tir_dialect.ops.annotations import Note, note_of
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, as_index
-from tir_dialect.te.compute import Attr, annotations_of, current_tag
+from tir_dialect.te.compute import (
+    Attr,
+    ExtentLike,
+    ShapeLike,
+    annotations_of,
+    current_tag,
+    to_element_type,
+    to_extent,
+    to_shape,
+)
 from tir_dialect.te.expr import INDEX, Expr, Operand
 from tir_dialect.te.nodes import IterKind, IterVar, Operation, Tensor, Var, post_order
 from tir_dialect.te.operators import DTypeLike
@@ -39,7 +48,6 @@ from tir_dialect.te.statements import (
     While,
     arguments,
 )
-from tir_dialect.te.tensor import ExtentLike, ShapeLike, to_element_type, to_extent, to_shape
 from tir_dialect.types import BufferType
 
 

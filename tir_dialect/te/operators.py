@@ -30,9 +30,9 @@ from tir_dialect.te.coerce import (
     number_dtype,
     unify,
 )
+from tir_dialect.te.emit_scalar import DIM_FUNCTIONS, Signs
 from tir_dialect.te.expr import INDEX, OPERATORS, DType, Expr, Operand, Scalar
 from tir_dialect.te.nodes import free_variables, post_order
-from tir_dialect.te.signs import DIM_FUNCTIONS, Signs
 
 MAX_LENGTH = 400
 """Longer operands are printed as `...`: expressions are graphs, whose text may be exponentially long."""

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias, cast, overload
 from tir_dialect.dims import Dim, constant
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, unify
+from tir_dialect.te.compute import ExtentLike, is_varying, to_dimension, to_extent, to_index
 from tir_dialect.te.expr import DType, Expr, Operand
 from tir_dialect.te.nodes import IterVar, free_variables
 from tir_dialect.te.operators import maximum, operands_of
-from tir_dialect.te.tensor import ExtentLike, is_varying, to_dimension, to_extent, to_index
 
 Axes: TypeAlias = "IterVar | Sequence[IterVar]"
 Init: TypeAlias = "Operand | Sequence[Operand]"

@@ -8,10 +8,10 @@ from typing import TypeAlias, cast
 from tir_dialect.dims import Dim, constant, minimum
 from tir_dialect.te import nodes
 from tir_dialect.te.compute import Compute, Scan, Step
+from tir_dialect.te.emit_scalar import Signs
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import IterVar, Tensor, post_order, substitute
 from tir_dialect.te.prim_func import inputs_of, sources_of
-from tir_dialect.te.signs import Signs
 
 Tensors: TypeAlias = "Tensor | Sequence[Tensor]"
 

@@ -18,8 +18,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp, WhileOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.legality.accesses import Access, accesses_in, conflicting_buffers
-from tir_dialect.schedule.legality.boxes import box_in, contains
+from tir_dialect.schedule.legality.accesses import Access, accesses_in, box_in, conflicting_buffers, contains
 from tir_dialect.schedule.legality.elementwise import check_plain_uses
 from tir_dialect.schedule.legality.instances import is_dense, leaves_some
 from tir_dialect.schedule.legality.motion import describe, touches

@@ -21,8 +21,7 @@ from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.legality.accesses import Access, loop_names
-from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense_once, loops_between
+from tir_dialect.schedule.legality.accesses import Access, box_in, clipped, is_dense_once, loop_names, loops_between
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure import Less, conditions_of, iterator_extent
 

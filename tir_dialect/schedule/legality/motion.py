@@ -16,8 +16,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.legality.accesses import Access
-from tir_dialect.schedule.legality.boxes import box_in
+from tir_dialect.schedule.legality.accesses import Access, box_in
 from tir_dialect.schedule.legality.independence import check_parallel
 from tir_dialect.schedule.legality.instances import Instances, check_in_order, common_loop, is_dense
 from tir_dialect.schedule.state import ScheduleState

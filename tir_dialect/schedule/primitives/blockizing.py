@@ -26,8 +26,8 @@ from tir_dialect.schedule.edits import (
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.instances import Instances, check_in_order
 from tir_dialect.schedule.materialize import Materializer, header_value
+from tir_dialect.schedule.nests import emit_conditions
 from tir_dialect.schedule.primitives.reductions import check_pure_loops, driven_apart, nest_init
-from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import Less, conditions_of, iterator_extent, sized_extent
 from tir_dialect.types import IteratorKind

@@ -17,16 +17,7 @@ from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import BufferViewOp, ReadsOp, WritesOp
-from tir_dialect.schedule.edits import before_all, is_index_op, scope_of, unique_block_name
-from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.legality.accesses import Access, accesses_in
-from tir_dialect.schedule.legality.boxes import box_in, clipped
-from tir_dialect.schedule.legality.consumers import check_consumer, is_certain, missing_in_copy
-from tir_dialect.schedule.legality.elementwise import check_plain_uses, other_use
-from tir_dialect.schedule.legality.instances import is_dense
-from tir_dialect.schedule.legality.motion import describe
-from tir_dialect.schedule.primitives.computing_at import compute_at, reverse_compute_at
-from tir_dialect.schedule.rewriting.buffers import (
+from tir_dialect.schedule.buffers import (
     Which,
     checked_scope,
     name_with,
@@ -34,7 +25,7 @@ from tir_dialect.schedule.rewriting.buffers import (
     redirect,
     written_buffer,
 )
-from tir_dialect.schedule.rewriting.cache_placement import (
+from tir_dialect.schedule.cache_placement import (
     check_complete,
     loop_around,
     readers_beside,
@@ -42,7 +33,14 @@ from tir_dialect.schedule.rewriting.cache_placement import (
     unshared_insert_point,
     unwritten_insert_point,
 )
-from tir_dialect.schedule.rewriting.nests import (
+from tir_dialect.schedule.edits import before_all, is_index_op, scope_of, unique_block_name
+from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.legality.accesses import Access, accesses_in, box_in, clipped
+from tir_dialect.schedule.legality.consumers import check_consumer, is_certain, missing_in_copy
+from tir_dialect.schedule.legality.elementwise import check_plain_uses, other_use
+from tir_dialect.schedule.legality.instances import is_dense
+from tir_dialect.schedule.legality.motion import describe
+from tir_dialect.schedule.nests import (
     allocate_like,
     check_no_branch,
     check_plain_conditions,
@@ -50,7 +48,8 @@ from tir_dialect.schedule.rewriting.nests import (
     insert_nest,
     whole,
 )
-from tir_dialect.schedule.rewriting.partial_writes import copy_only, written_where
+from tir_dialect.schedule.partial_writes import copy_only, written_where
+from tir_dialect.schedule.primitives.computing_at import compute_at, reverse_compute_at
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import iterator_extent, shape_of, sized_extent
 from tir_dialect.types import BufferType, IteratorKind

@@ -17,8 +17,15 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.legality.accesses import Access, accesses_in, conflicting_buffers
-from tir_dialect.schedule.legality.boxes import Position, box_in, join, positions_of
+from tir_dialect.schedule.legality.accesses import (
+    Access,
+    Position,
+    accesses_in,
+    box_in,
+    conflicting_buffers,
+    join,
+    positions_of,
+)
 from tir_dialect.schedule.legality.consumers import available
 from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.instances import (
@@ -36,7 +43,7 @@ from tir_dialect.schedule.legality.motion import (
     runs_between,
     touches,
 )
-from tir_dialect.schedule.rewriting.nests import (
+from tir_dialect.schedule.nests import (
     check_movable,
     check_no_branch,
     check_plain_conditions,

@@ -17,6 +17,7 @@ from tir_dialect.dims import Dim, constant, product, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.schedule.buffers import Which, any_buffer, mapped_shape, retype
 from tir_dialect.schedule.edits import erase_nest, nest_of, only_statement, set_condition
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike, inverse
@@ -25,10 +26,8 @@ from tir_dialect.schedule.legality.independence import check_reorderable
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.motion import describe, kind_of
 from tir_dialect.schedule.materialize import Materializer, header_value
-from tir_dialect.schedule.rewriting.buffers import Which, any_buffer, mapped_shape, retype
-from tir_dialect.schedule.rewriting.nests import check_plain_conditions, insert_nest
-from tir_dialect.schedule.rewriting.normalize import emit_conditions
-from tir_dialect.schedule.rewriting.partial_writes import PadValue, fill, old_indices, pad_value_of
+from tir_dialect.schedule.nests import check_plain_conditions, emit_conditions, insert_nest
+from tir_dialect.schedule.partial_writes import PadValue, fill, old_indices, pad_value_of
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import Less, sized_extent
 from tir_dialect.types import BufferType, IteratorKind

@@ -33,8 +33,8 @@ from tir_dialect.schedule.handles import Loop, is_inside
 from tir_dialect.schedule.instruction import too_great
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, loop_names
 from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.nests import prove_conditions, simplify_bindings
 from tir_dialect.schedule.primitives.blockizing import check_inits
-from tir_dialect.schedule.rewriting.normalize import prove_conditions, simplify_bindings
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import IteratorKind, LoopKind
 

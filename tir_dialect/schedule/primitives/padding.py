@@ -22,6 +22,7 @@ from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
+from tir_dialect.schedule.buffers import redirect
 from tir_dialect.schedule.edits import (
     is_index_op,
     nest_of,
@@ -36,18 +37,17 @@ from tir_dialect.schedule.legality.independence import bare_statements
 from tir_dialect.schedule.legality.monoid import combination
 from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.materialize import Materializer, header_value
-from tir_dialect.schedule.primitives.loops import check_serial
-from tir_dialect.schedule.primitives.reductions import loops_from, nest_init
-from tir_dialect.schedule.rewriting.buffers import redirect
-from tir_dialect.schedule.rewriting.nests import (
+from tir_dialect.schedule.nests import (
     check_no_branch,
     check_sequential,
     copy_block,
+    emit_conditions,
     hoist_allocation,
     insert_nest,
     whole,
 )
-from tir_dialect.schedule.rewriting.normalize import emit_conditions
+from tir_dialect.schedule.primitives.loops import check_serial
+from tir_dialect.schedule.primitives.reductions import loops_from, nest_init
 from tir_dialect.schedule.state import ScheduleState, primitive, query
 from tir_dialect.schedule.structure import Less, conditions_of, conjuncts, iterator_extent, shape_of, sized_extent
 from tir_dialect.types import BufferType, IteratorKind, LoopKind

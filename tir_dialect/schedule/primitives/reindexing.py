@@ -15,14 +15,7 @@ from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
-from tir_dialect.schedule.edits import unique_block_name
-from tir_dialect.schedule.handles import Block, is_inside
-from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
-from tir_dialect.schedule.legality.elementwise import check_plain_uses
-from tir_dialect.schedule.legality.instances import Instances, check_new_instances, is_dense
-from tir_dialect.schedule.legality.motion import describe, touches
-from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.rewriting.buffers import (
+from tir_dialect.schedule.buffers import (
     Which,
     access_of,
     checked_scope,
@@ -31,14 +24,20 @@ from tir_dialect.schedule.rewriting.buffers import (
     read_buffer,
     written_buffer,
 )
-from tir_dialect.schedule.rewriting.cache_placement import (
+from tir_dialect.schedule.cache_placement import (
     check_complete,
     loop_around,
     unshared_insert_point,
     unwritten_insert_point,
 )
-from tir_dialect.schedule.rewriting.nests import check_no_branch, check_plain_conditions, insert_nest
-from tir_dialect.schedule.rewriting.normalize import Cloner, check_cloneable
+from tir_dialect.schedule.edits import unique_block_name
+from tir_dialect.schedule.handles import Block, is_inside
+from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
+from tir_dialect.schedule.legality.elementwise import check_plain_uses
+from tir_dialect.schedule.legality.instances import Instances, check_new_instances, is_dense
+from tir_dialect.schedule.legality.motion import describe, touches
+from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.nests import Cloner, check_cloneable, check_no_branch, check_plain_conditions, insert_nest
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import sized_extent
 from tir_dialect.types import BufferType, IteratorKind

@@ -29,6 +29,7 @@ from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.monoid import Combination, check_monoid, check_neutral, combination, is_neutral
 from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.nests import Cloner, Redirect, check_cloneable, check_no_branch
 from tir_dialect.schedule.primitives.reductions import (
     check_elements,
     check_once,
@@ -38,8 +39,6 @@ from tir_dialect.schedule.primitives.reductions import (
     hoist_init,
     nest_copies,
 )
-from tir_dialect.schedule.rewriting.nests import check_no_branch
-from tir_dialect.schedule.rewriting.normalize import Cloner, Redirect, check_cloneable
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of
 from tir_dialect.te.coerce import integer_range, is_bool, is_float

@@ -15,20 +15,18 @@ from tir_dialect.dims import Dim, constant, minimum, mod, symbol
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import StoreOp
+from tir_dialect.schedule.buffers import Which, retype, written_buffer
 from tir_dialect.schedule.edits import add_condition
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import IndexMap
-from tir_dialect.schedule.legality.accesses import Access, accesses_in
-from tir_dialect.schedule.legality.boxes import loops_between, range_of
+from tir_dialect.schedule.legality.accesses import Access, accesses_in, loops_between, range_of
 from tir_dialect.schedule.legality.elementwise import iterators_of_indices, own_allocation
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.nests import check_no_branch, check_plain_conditions, emit_conditions, hoist_allocation
 from tir_dialect.schedule.primitives.layout import buffer_accesses, move_accesses
 from tir_dialect.schedule.primitives.loops import check_serial
-from tir_dialect.schedule.rewriting.buffers import Which, retype, written_buffer
-from tir_dialect.schedule.rewriting.nests import check_no_branch, check_plain_conditions, hoist_allocation
-from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import Less, comes_before
 from tir_dialect.types import BufferType

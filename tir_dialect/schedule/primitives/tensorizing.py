@@ -28,8 +28,7 @@ from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.schedule.edits import is_index_op, only_statement
 from tir_dialect.schedule.handles import Block, Loop, ScheduleError
-from tir_dialect.schedule.legality.accesses import accesses_in
-from tir_dialect.schedule.legality.boxes import join, loops_between, range_of
+from tir_dialect.schedule.legality.accesses import accesses_in, join, loops_between, range_of
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.primitives.blockizing import blockize
 from tir_dialect.schedule.state import ScheduleState, primitive

@@ -35,11 +35,10 @@ from tir_dialect.dtypes import lookup
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_float
-from tir_dialect.te.emit_scalar import Names, ScalarEmitter, emit_dim
+from tir_dialect.te.emit_scalar import Names, ScalarEmitter, Signs, dim_of, emit_dim
 from tir_dialect.te.expr import INDEX, DType
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.te.nodes import post_order
-from tir_dialect.te.signs import Signs, dim_of
 from tir_dialect.types import BufferType
 
 Index: TypeAlias = "Scalar | Dim"

@@ -1,1 +1,0 @@
-"""Rewrites that schedule primitives share: loops, blocks, conditions, allocations and index values."""
