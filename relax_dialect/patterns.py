@@ -12,7 +12,7 @@
         found[x], found.ops, found.inputs
 
 A pattern that occurs several times in another stands for one value each time: patterns are graphs, not only trees.
-`lowering.relax.dataflow_patterns.RewriteMatch` is the rewrite pattern that replaces what fits.
+`lowering.relax.matchers.RewriteMatch` is the rewrite pattern that replaces what fits.
 Mirrors TVM's `relax.dpl`.
 """
 

@@ -1,12 +1,13 @@
-"""The virtual machine: runs an executable."""
+"""The virtual machine: runs an executable, and says how long calls take."""
 
 from __future__ import annotations
 
 import json
+import statistics
 import weakref
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from threading import local
 from time import perf_counter_ns
@@ -29,7 +30,71 @@ from vm_dialect.program import Code, Resolver, Site, prepare
 from vm_dialect.results import register_tensor_class, with_names
 from vm_dialect.thread import Decision, Instrument, Thread
 from vm_dialect.thread_limits import ThreadLimit, checked_threads
-from vm_dialect.timing import Timings, evaluator
+
+
+@dataclass(frozen=True)
+class Timings:
+    """The times of a function, in seconds for a call."""
+
+    results: tuple[float, ...]
+    """The mean of each repetition."""
+
+    @property
+    def mean(self) -> float:
+        """The mean of all repetitions."""
+        return statistics.fmean(self.results)
+
+    @property
+    def median(self) -> float:
+        """The median of the repetitions."""
+        return statistics.median(self.results)
+
+    @property
+    def min(self) -> float:
+        """The shortest."""
+        return min(self.results)
+
+    @property
+    def max(self) -> float:
+        """The longest."""
+        return max(self.results)
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the repetitions."""
+        return statistics.pstdev(self.results)
+
+    def __str__(self) -> str:
+        named = ("min", self.min), ("median", self.median), ("mean", self.mean), ("max", self.max)
+        return ", ".join(f"{name} {1e6 * seconds:.1f} us" for name, seconds in named)
+
+
+def evaluator(
+    function: Callable[..., Any], number: int, repeat: int, min_repeat_ms: float = 0.0
+) -> Callable[..., Timings]:
+    """A function that takes the arguments of `function`, and calls it `repeat` times `number` times.
+
+    One call before is not counted. `number` grows until a repetition takes `min_repeat_ms` milliseconds. `ValueError`
+    for numbers below 1.
+    """
+    if number < 1 or repeat < 1:
+        raise ValueError(f"expected number and repeat of at least 1, got {number} and {repeat}")
+
+    def elapsed(count: int, arguments: tuple[Any, ...]) -> int:
+        begin = perf_counter_ns()
+        for _ in range(count):
+            function(*arguments)
+        return perf_counter_ns() - begin
+
+    def evaluate(*arguments: Any) -> Timings:
+        function(*arguments)
+        count = number
+        while min_repeat_ms > 0 and elapsed(count, arguments) < 1e6 * min_repeat_ms:
+            count *= 2
+        return Timings(tuple(1e-9 * elapsed(count, arguments) / count for _ in range(repeat)))
+
+    return evaluate
+
 
 register_error_types()
 register_tensor_class()

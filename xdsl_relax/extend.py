@@ -9,12 +9,12 @@ from vm_dialect.lazy_names import LazyNames
 if TYPE_CHECKING:
     from lowering.byoc.backends import Backend, FusionPattern, Handoff, register_backend
     from lowering.registry import register_dialect, register_pass
-    from lowering.relax.dataflow_patterns import RewriteMatch
+    from lowering.relax.matchers import RewriteMatch
     from lowering.relax_to_tir.kernel import Kernel, legalizes, rewrites, sizes
     from lowering.rewriting import apply_patterns
     from relax_dialect.builder.operator_functions import function_of
     from relax_dialect.frontend.onnx.registry import converts as onnx_converter
-    from relax_dialect.frontend.torch.registry import converts as torch_converter
+    from relax_dialect.frontend.torch.node import converts as torch_converter
     from relax_dialect.inference import Inference
     from relax_dialect.interpreter.operators import computes
     from relax_dialect.ops.operator import Operator
@@ -53,7 +53,7 @@ _NAMES = LazyNames(
         "Inference": "relax_dialect.inference:Inference",
         "Kernel": "lowering.relax_to_tir.kernel:Kernel",
         "Operator": "relax_dialect.ops.operator:Operator",
-        "RewriteMatch": "lowering.relax.dataflow_patterns:RewriteMatch",
+        "RewriteMatch": "lowering.relax.matchers:RewriteMatch",
         "TensorType": "relax_dialect.struct_info.types:TensorType",
         "apply_patterns": "lowering.rewriting:apply_patterns",
         "computes": "relax_dialect.interpreter.operators:computes",
@@ -66,7 +66,7 @@ _NAMES = LazyNames(
         "register_pass": "lowering.registry:register_pass",
         "rewrites": "lowering.relax_to_tir.kernel:rewrites",
         "sizes": "lowering.relax_to_tir.kernel:sizes",
-        "torch_converter": "relax_dialect.frontend.torch.registry:converts",
+        "torch_converter": "relax_dialect.frontend.torch.node:converts",
     },
 )
 

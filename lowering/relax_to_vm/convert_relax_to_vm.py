@@ -11,7 +11,6 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.diagnostics import Finding, refuse
 from lowering.registry import Pass
 from lowering.relax.lower_shapes import implicit_checks
-from lowering.relax_to_vm.binding import ConvertCheckArgs, ConvertGuard, ConvertMatchCast
 from lowering.relax_to_vm.control_flow import (
     ConvertCall,
     ConvertCallClosure,
@@ -26,7 +25,7 @@ from lowering.relax_to_vm.control_flow import (
     ConvertYield,
     convert_function,
 )
-from lowering.relax_to_vm.converter import Constants
+from lowering.relax_to_vm.converter import Constants, ConvertCheckArgs, ConvertGuard, ConvertMatchCast
 from lowering.relax_to_vm.values import (
     ConvertAllocStorage,
     ConvertAllocTensor,

@@ -15,9 +15,8 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.hints import isa
 
 from lowering.diagnostics import fail
-from lowering.relax_to_vm.binding import check, guards_ahead, guards_of_sizes
 from lowering.relax_to_vm.control_flow import condition
-from lowering.relax_to_vm.converter import Converter
+from lowering.relax_to_vm.converter import Converter, check, guards_ahead, guards_of_sizes
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.aliases import leaves
 from relax_dialect.ops import shapes as relax_shapes

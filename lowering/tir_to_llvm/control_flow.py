@@ -32,9 +32,9 @@ from xdsl.pattern_rewriter import RewritePattern
 from lowering.llvm.function_builder import call_op, is_vector
 from lowering.llvm.llvm_builder import POINTER, LLVMBuilder
 from lowering.rewriting import op_rewrite_pattern
-from lowering.tir_to_llvm.allocation import release
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState, buffer_attributes, function_properties
 from lowering.tir_to_llvm.lane_values import Lanes, LaneValue, Ramp, is_varying
+from lowering.tir_to_llvm.memory import release
 from lowering.tir_to_llvm.scalar_ops import SCALAR_LOWERINGS
 from lowering.tir_to_llvm.serial import (
     bounds,

@@ -17,19 +17,6 @@ from lowering.diagnostics import Finding, refuse
 from lowering.llvm.llvm_builder import POINTER, ModuleBuilder
 from lowering.registry import Pass
 from lowering.rewriting import PatternIndex
-from lowering.tir_to_llvm.accesses import (
-    LowerAddressOf,
-    LowerFlatten,
-    LowerLoad,
-    LowerMatchBuffer,
-    LowerMemoryAt,
-    LowerMisalignment,
-    LowerPrefetch,
-    LowerStore,
-    LowerTextAddress,
-    LowerView,
-)
-from lowering.tir_to_llvm.allocation import LowerAllocBuffer
 from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
 from lowering.tir_to_llvm.calls import LowerCall, LowerCallBoxed, LowerCallExtern, LowerCallPacked, inner_name
 from lowering.tir_to_llvm.control_flow import LowerFor, LowerIf, LowerTerminator, LowerWhile
@@ -41,6 +28,19 @@ from lowering.tir_to_llvm.emitter import (
     ModuleContext,
     buffer_attributes,
     function_properties,
+)
+from lowering.tir_to_llvm.memory import (
+    LowerAddressOf,
+    LowerAllocBuffer,
+    LowerFlatten,
+    LowerLoad,
+    LowerMatchBuffer,
+    LowerMemoryAt,
+    LowerMisalignment,
+    LowerPrefetch,
+    LowerStore,
+    LowerTextAddress,
+    LowerView,
 )
 from lowering.tir_to_llvm.scalar_ops import (
     LowerAssert,

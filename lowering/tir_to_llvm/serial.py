@@ -12,9 +12,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from lowering.llvm.function_builder import is_vector
 from lowering.llvm.index_builder import NO_SIGNED_WRAP
 from lowering.llvm.llvm_types import LOOP_HINTS
-from lowering.tir_to_llvm.allocation import allocate, nested_allocations, release
 from lowering.tir_to_llvm.emitter import Emitter
-from tir_dialect.codegen_hints import REPEATED_WORK, SCALAR_LOOP
+from lowering.tir_to_llvm.memory import allocate, nested_allocations, release
+from tir_dialect.ops.annotations import REPEATED_WORK, SCALAR_LOOP
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import WhileOp
 from tir_dialect.ops.loops import ForOp

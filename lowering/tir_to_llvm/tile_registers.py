@@ -17,8 +17,8 @@ from lowering.diagnostics import fail
 from lowering.llvm.function_builder import dense_integers
 from lowering.llvm.llvm_builder import POINTER, LLVMBuilder, ModuleBuilder
 from lowering.rewriting import op_rewrite_pattern
-from lowering.tir_to_llvm.accesses import address_at, element_offset
 from lowering.tir_to_llvm.emitter import Emitter
+from lowering.tir_to_llvm.memory import address_at, element_offset
 from tir_dialect.ops.tile_registers import (
     LAST_COLUMNS,
     LAST_ROWS,

@@ -184,10 +184,13 @@ TORCH: Mapping[str, str] = {
         aten.zeros_like.default
     """,
     "datatype": """
-        aten._to_copy.default aten.alias.default aten.clone.default aten.contiguous.default aten.copy.default
-        aten.detach.default aten.detach_copy.default aten.lift.default aten.lift_fresh_copy.default
-        aten.positive.default aten.to.device aten.to.dtype aten.to.dtype_layout aten.to.other aten.type_as.default
-        prims.convert_element_type.default quantized_decomposed.choose_qparams.tensor
+        aten._assert_async.default aten._assert_async.msg aten._assert_scalar.default
+        aten._assert_tensor_metadata.default aten._local_scalar_dense.default aten._to_copy.default
+        aten.alias.default aten.clone.default aten.contiguous.default aten.copy.default aten.detach.default
+        aten.detach_copy.default aten.item.default aten.lift.default aten.lift_fresh_copy.default
+        aten.positive.default aten.scalar_tensor.default aten.sym_constrain_range.default
+        aten.sym_constrain_range_for_size.default aten.to.device aten.to.dtype aten.to.dtype_layout aten.to.other
+        aten.type_as.default prims.convert_element_type.default quantized_decomposed.choose_qparams.tensor
         quantized_decomposed.choose_qparams_symmetric.tensor quantized_decomposed.dequantize_per_channel.default
         quantized_decomposed.dequantize_per_tensor.default quantized_decomposed.dequantize_per_tensor.tensor
         quantized_decomposed.dequantize_per_token.default quantized_decomposed.quantize_per_channel.default
@@ -226,6 +229,10 @@ TORCH: Mapping[str, str] = {
         aten.upsample_trilinear3d.default aten.upsample_trilinear3d.vec torchvision.deform_conv2d.default
         torchvision.nms.default torchvision.roi_align.default torchvision.roi_pool.default
     """,
+    "layers": """
+        aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input xdsl_relax.gru.default
+        xdsl_relax.lstm.default xdsl_relax.rnn_relu.default xdsl_relax.rnn_tanh.default
+    """,
     "linear_algebra": """
         aten._cdist_forward.default aten._grouped_mm.default aten._int_mm.default aten._pdist_forward.default
         aten.addbmm.default aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default
@@ -261,10 +268,6 @@ TORCH: Mapping[str, str] = {
         aten.layer_norm.default aten.native_group_norm.default aten.native_layer_norm.default
         aten.pixel_shuffle.default aten.pixel_unshuffle.default aten.rms_norm.default
     """,
-    "recurrent": """
-        aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input xdsl_relax.gru.default
-        xdsl_relax.lstm.default xdsl_relax.rnn_relu.default xdsl_relax.rnn_tanh.default
-    """,
     "reduction": """
         aten._is_all_true.default aten._is_any_true.default aten.all.default aten.all.dim aten.all.dims
         aten.amax.default aten.amin.default aten.any.default aten.any.dim aten.any.dims aten.cummax.default
@@ -274,11 +277,6 @@ TORCH: Mapping[str, str] = {
         aten.norm.ScalarOpt_dim aten.prod.default aten.prod.dim_int aten.std.correction aten.std.default
         aten.std.dim aten.std_mean.correction aten.sum.default aten.sum.dim_IntList aten.var.correction
         aten.var.default aten.var.dim aten.var_mean.correction
-    """,
-    "scalars": """
-        aten._assert_async.default aten._assert_async.msg aten._assert_scalar.default
-        aten._assert_tensor_metadata.default aten._local_scalar_dense.default aten.item.default
-        aten.scalar_tensor.default aten.sym_constrain_range.default aten.sym_constrain_range_for_size.default
     """,
     "search": """
         aten._histogramdd_bin_edges.default aten._histogramdd_from_bin_cts.default

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
-    from relax_dialect.nn.attention import Attention, RotaryEmbedding
+    from relax_dialect.nn.attention import Attention, Batch, KVCache, OneSequence, RotaryEmbedding
     from relax_dialect.nn.config import (
         CACHE_FORMATS,
         PAGE,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from relax_dialect.nn.experts import MixtureOfExperts, StackedLinear
     from relax_dialect.nn.layers import MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
     from relax_dialect.nn.module import Module, ModuleList, Parameter, StateError, export
-    from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence
 
 __all__ = [
     "CACHE_FORMATS",
@@ -75,7 +74,7 @@ _NAMES = LazyNames(
         "MLP": "relax_dialect.nn.layers:MLP",
         "PAGE": "relax_dialect.nn.config:PAGE",
         "Attention": "relax_dialect.nn.attention:Attention",
-        "Batch": "relax_dialect.nn.paged_cache:Batch",
+        "Batch": "relax_dialect.nn.attention:Batch",
         "CacheFormat": "relax_dialect.nn.config:CacheFormat",
         "Decoder": "relax_dialect.nn.decoder:Decoder",
         "DecoderConfig": "relax_dialect.nn.config:DecoderConfig",
@@ -83,7 +82,7 @@ _NAMES = LazyNames(
         "Embedding": "relax_dialect.nn.layers:Embedding",
         "ExpertsConfig": "relax_dialect.nn.config:ExpertsConfig",
         "GatedMLP": "relax_dialect.nn.layers:GatedMLP",
-        "KVCache": "relax_dialect.nn.paged_cache:KVCache",
+        "KVCache": "relax_dialect.nn.attention:KVCache",
         "LayerNorm": "relax_dialect.nn.layers:LayerNorm",
         "Linear": "relax_dialect.nn.layers:Linear",
         "LinearScaling": "relax_dialect.nn.config:LinearScaling",
@@ -91,7 +90,7 @@ _NAMES = LazyNames(
         "MixtureOfExperts": "relax_dialect.nn.experts:MixtureOfExperts",
         "Module": "relax_dialect.nn.module:Module",
         "ModuleList": "relax_dialect.nn.module:ModuleList",
-        "OneSequence": "relax_dialect.nn.paged_cache:OneSequence",
+        "OneSequence": "relax_dialect.nn.attention:OneSequence",
         "Parameter": "relax_dialect.nn.module:Parameter",
         "RMSNorm": "relax_dialect.nn.layers:RMSNorm",
         "RotaryEmbedding": "relax_dialect.nn.attention:RotaryEmbedding",

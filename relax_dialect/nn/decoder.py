@@ -25,13 +25,12 @@ from xdsl.dialects.builtin import ModuleOp, i64
 
 from relax_dialect.builder import BlockBuilder, Expr, op, tensor
 from relax_dialect.builder.emitter import InfoLike
-from relax_dialect.nn.attention import Attention, RotaryEmbedding
+from relax_dialect.nn.attention import Attention, Batch, KVCache, OneSequence, Positions, RotaryEmbedding, pool_types
 from relax_dialect.nn.choosing import choose, choosing_types
 from relax_dialect.nn.config import CacheFormat, DecoderConfig, Norms, RopeScaling
 from relax_dialect.nn.experts import MixtureOfExperts
 from relax_dialect.nn.layers import ACTIVATIONS, MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
 from relax_dialect.nn.module import Functions, Module, ModuleList, StateError, known_shape
-from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence, Positions, pool_types
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.dims import symbol
 

@@ -12,8 +12,8 @@ from lowering.index import INDEX
 from lowering.parsing import parse_module
 from lowering.pipelines import Contents, RelaxToVMPass
 from lowering.registry import load_pass
+from relax_dialect.analysis.shape_rules import FUNCTIONS, RULES
 from relax_dialect.loading import FAMILIES, family_ops, names_in
-from relax_dialect.shape_values.rules import FUNCTIONS, RULES
 from tests.fuzz.texts import NEEDS_OPTIONS
 from tests.support.rules import each
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from lowering.parsing import parse_module
+from relax_dialect.analysis.shape_values import ShapeValues
 from relax_dialect.interpreter import run
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.shape_values.evaluation import ShapeValues
 from tests.support.programs import IDENTICAL, check_pass, run_everywhere
 
 SIZES = {"n": 5, "m": 3}

@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.cpu.attention.pattern import Attention, find_attention
+from lowering.kernels.cpu.axis_splitting import split_groups
 from lowering.kernels.cpu.conv.depthwise import DepthwiseConvolution, depthwise_of, elide_padding
 from lowering.kernels.cpu.conv.depthwise_bytes import ByteDepthwiseConvolution, byte_depthwise_of
 from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convolution
@@ -46,9 +47,8 @@ from lowering.kernels.cpu.gemm.packed import PackedGemm
 from lowering.kernels.cpu.gemm.problem import Gemm
 from lowering.kernels.cpu.gemm.skinny import can_be_skinny, has_partial_sums
 from lowering.kernels.cpu.gemm.strategy import emit_best, generators
+from lowering.kernels.cpu.inlining import inline_operands
 from lowering.kernels.cpu.memory_bound import emit_alone, is_understood
-from lowering.kernels.cpu.rewrites.axis_splitting import split_groups
-from lowering.kernels.cpu.rewrites.inlining import inline_operands
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction, find_epilogue
 from lowering.kernels.cpu.structure.decoding import Decoding, find_decoding
 from lowering.kernels.cpu.structure.padding import Padding, find_padding

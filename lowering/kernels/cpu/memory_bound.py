@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Region, SSAValue
 
+from lowering.kernels.cpu.axis_splitting import split_quotients
 from lowering.kernels.cpu.elementwise.broadcasting import emit_broadcasts, find_broadcasts
 from lowering.kernels.cpu.elementwise.interleaving import (
     Interleaving,
@@ -19,9 +20,8 @@ from lowering.kernels.cpu.elementwise.padding import emit_padding
 from lowering.kernels.cpu.elementwise.transposition import emit_transposition, find_transposition
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.rewrites.axis_splitting import split_quotients
-from lowering.kernels.cpu.rewrites.inlining import inline_producers
-from lowering.kernels.cpu.rewrites.softmax import simplify_exponentials
+from lowering.kernels.cpu.inlining import inline_producers
+from lowering.kernels.cpu.row.rewrites import simplify_exponentials
 from lowering.kernels.cpu.row.row_blocks import find_row
 from lowering.kernels.cpu.row.rows import RowKernel, values_of_reductions
 from lowering.kernels.cpu.structure.padding import find_padding

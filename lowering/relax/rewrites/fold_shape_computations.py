@@ -18,14 +18,13 @@ from lowering.registry import Pass
 from lowering.relax.infer_struct_info import ResultTypes, StructInfoInference
 from lowering.rewriting import IndexedPattern, apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
+from relax_dialect.analysis.shape_rules import RULES, Elements
+from relax_dialect.analysis.shape_values import ShapeValues
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp
 from relax_dialect.ops.shapes import ShapeOp, ShapeToTensorOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
-from relax_dialect.shape_values.arithmetic import Elements
-from relax_dialect.shape_values.evaluation import ShapeValues
-from relax_dialect.shape_values.rules import RULES
 from relax_dialect.struct_info.match import Mismatch
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim

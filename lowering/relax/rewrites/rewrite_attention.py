@@ -15,9 +15,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint
 
 from lowering.registry import Pass
-from lowering.relax.dataflow_patterns import RewriteMatch
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.matchers import number_of
+from lowering.relax.matchers import RewriteMatch, number_of
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.attention import LAYOUT, AttentionBiasOp, AttentionOp

@@ -21,9 +21,8 @@ from xdsl.rewriter import InsertPoint
 
 from lowering.locations import fused_location
 from lowering.registry import Pass
-from lowering.relax.dataflow_patterns import RewriteMatch
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.matchers import array_of, dims_of
+from lowering.relax.matchers import RewriteMatch, array_of, dims_of
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.binary import AddOp

@@ -10,9 +10,8 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from lowering.registry import Pass
-from lowering.relax.dataflow_patterns import RewriteMatch
 from lowering.relax.insert_guards import apply_graph_patterns
-from lowering.relax.matchers import number_of
+from lowering.relax.matchers import RewriteMatch, number_of
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
 from relax_dialect.ops.reduction import ReductionOp

@@ -9,9 +9,9 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, BinaryIO
 
+from relax_dialect.frontend.torch.layers import recurrent_operators, whole_recurrent_layers
+from relax_dialect.frontend.torch.node import converts
 from relax_dialect.frontend.torch.program import Refusal, TorchImportError, UnsupportedOperator
-from relax_dialect.frontend.torch.registry import converts
-from relax_dialect.frontend.torch.tracing import recurrent_operators, whole_recurrent_layers
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -10,9 +10,8 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.extremes import extreme
 from relax_dialect.frontend.torch.creation import kept
-from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.node import Node, Result, converts
 from relax_dialect.frontend.torch.program import Refusal
-from relax_dialect.frontend.torch.registry import Result, converts
 from tir_dialect.dims import Dim, product
 from tir_dialect.dtypes import is_bool
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import f64
 
-from relax_dialect.frontend.torch.node import Node
-from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.node import Node, Result, converts
 from relax_dialect.frontend.torch.special import polynomial, spatial
 from tir_dialect import te
 

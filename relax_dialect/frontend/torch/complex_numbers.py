@@ -17,9 +17,8 @@ from relax_dialect.builder import op, tensor
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import is_complex
 from relax_dialect.frontend.torch.linear_algebra import summed_products
-from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.node import Node, find
 from relax_dialect.frontend.torch.program import Refusal, is_tensor
-from relax_dialect.frontend.torch.registry import find
 
 _ON_PARTS = """
     _reshape_copy _unsafe_index _unsafe_index_put _unsafe_view alias as_strided as_strided_copy as_strided_scatter

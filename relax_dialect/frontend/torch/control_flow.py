@@ -10,9 +10,8 @@ from xdsl.dialects.builtin import f64, i1, i64
 from relax_dialect.builder import op
 from relax_dialect.builder.block_builder import CarriedValue
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.node import Node, Result, converts
 from relax_dialect.frontend.torch.program import GraphModule, Refusal, is_random, is_symbolic, name_of, nodes_of
-from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.frontend.torch.symbols import dim_of
 from relax_dialect.struct_info.types import PrimType, ShapeType
 from tir_dialect.dims import symbol, to_dim

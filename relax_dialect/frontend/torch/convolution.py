@@ -14,9 +14,8 @@ from xdsl.dialects.builtin import f64
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.range_checks import indices_within
-from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.node import Node, Result, converts
 from relax_dialect.frontend.torch.program import Refusal
-from relax_dialect.frontend.torch.registry import Result, converts
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, product, to_dim
 from tir_dialect.dtypes import is_float

@@ -11,9 +11,8 @@ from xdsl.dialects.builtin import i32
 
 from relax_dialect.builder import op, tensor
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.node import Node, Result, converts
 from relax_dialect.frontend.torch.program import Refusal
-from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, maximum, minimum, to_dim
 from tir_dialect.dtypes import epsilon

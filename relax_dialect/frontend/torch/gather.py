@@ -12,9 +12,8 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.range_checks import indices_within, numbers_at_most
 from relax_dialect.frontend.torch.manipulation import indices, positions, scalar_as_vector
-from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.node import Node, Result, converts
 from relax_dialect.frontend.torch.program import Refusal
-from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.convolution import FORWARD, TRANSPOSED, each
-from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.node import Node, Result, converts
 from relax_dialect.frontend.torch.program import Refusal
-from relax_dialect.frontend.torch.registry import Result, converts
 from tir_dialect.dims import Dim, product
 
 

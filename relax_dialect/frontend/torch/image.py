@@ -9,9 +9,8 @@ from xdsl.dialects.builtin import f32, i64
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.convolution import with_bias
-from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.node import Node, Result, converts
 from relax_dialect.frontend.torch.program import Refusal
-from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, symbol, to_dim
 

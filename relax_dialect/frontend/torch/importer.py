@@ -23,8 +23,8 @@ from relax_dialect.frontend.torch.complex_numbers import convert as convert_comp
 from relax_dialect.frontend.torch.complex_numbers import is_supported as is_complex_supported
 from relax_dialect.frontend.torch.dtypes import element_type, is_complex, to_array
 from relax_dialect.frontend.torch.guards import Guards, guarded, size_guards, without_marks
-from relax_dialect.frontend.torch.layers import layer_decompositions
-from relax_dialect.frontend.torch.node import GraphScope, Node
+from relax_dialect.frontend.torch.layers import is_projected, layer_decompositions
+from relax_dialect.frontend.torch.node import CONVERTERS, GraphScope, Node, find
 from relax_dialect.frontend.torch.program import (
     GETITEM,
     NO_CONVERTER,
@@ -46,8 +46,6 @@ from relax_dialect.frontend.torch.program import (
     output_keys,
     torch,
 )
-from relax_dialect.frontend.torch.recurrent import is_projected
-from relax_dialect.frontend.torch.registry import CONVERTERS, find
 from relax_dialect.frontend.torch.symbols import bounds_of, dim_of, dims_of, symbols_in
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, TensorType

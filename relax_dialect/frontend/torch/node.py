@@ -1,4 +1,7 @@
-"""A node while it is imported: its arguments by name, what PyTorch says of its results, and what converters need."""
+"""A node while it is imported: its arguments by name, what PyTorch says of its results, and what converters need.
+
+`converts` says which function imports which operator.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import f64, i64
@@ -14,8 +17,8 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.index import TORCH
 from relax_dialect.frontend.torch.dtypes import element_type
-from relax_dialect.frontend.torch.numbers import Numbers
 from relax_dialect.frontend.torch.program import (
     GETITEM,
     FxNode,
@@ -26,7 +29,8 @@ from relax_dialect.frontend.torch.program import (
     is_tensor,
     name_of,
 )
-from relax_dialect.frontend.torch.symbols import dim_of, dims_of
+from relax_dialect.frontend.torch.symbols import Numbers, dim_of, dims_of
+from relax_dialect.loading import LazyTable, names_in
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
@@ -269,3 +273,31 @@ def _fixed(value: Any, name: str) -> int:
     if not isinstance(value, int):
         raise Refusal(f"the argument {name} depends on sizes or data; a constant is expected")
     return value
+
+
+Result: TypeAlias = "Expr | Sequence[Expr | None] | None"
+"""What a node computes: a tensor, several in order, or nothing."""
+
+Converter: TypeAlias = "Callable[[Node], Result]"
+
+CONVERTERS = LazyTable[Converter]("relax_dialect.frontend.torch", names_in(TORCH, ""))
+"""By the name of the operator with its overload: `aten.add.Tensor`."""
+
+
+def converts(*names: str) -> Callable[[Converter], Converter]:
+    """Makes a function the converter of operators, which are named with their overloads: `aten.add.Tensor`.
+
+    What is registered is not decomposed. A later converter replaces an earlier one.
+    """
+
+    def register(converter: Converter) -> Converter:
+        for name in names:
+            CONVERTERS.enter(name, converter.__module__, lambda _: converter)
+        return converter
+
+    return register
+
+
+def find(name: str) -> Converter | None:
+    """The converter of an operator, or `None`."""
+    return CONVERTERS.get(name)

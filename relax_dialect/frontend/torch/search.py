@@ -11,9 +11,8 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import promoted
 from relax_dialect.frontend.torch.manipulation import indices, scalar_as_vector
-from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.node import Node, Result, converts
 from relax_dialect.frontend.torch.program import Refusal
-from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.inference import ZERO
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect import te

@@ -14,8 +14,7 @@ from xdsl.dialects.builtin import f64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.node import Node
-from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.node import Node, Result, converts
 from tir_dialect import te
 from tir_dialect.dims import Dim
 from tir_dialect.te.nodes import IterKind

@@ -6,7 +6,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from lowering.parsing import parse_module
-from lowering.relax.dataflow_patterns import RewriteMatch
+from lowering.relax.matchers import RewriteMatch
 from lowering.rewriting import apply_patterns, may_match
 from relax_dialect.ops.activation import ReluOp
 from relax_dialect.ops.structure import ReturnOp

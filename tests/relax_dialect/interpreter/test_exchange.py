@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relax_dialect.interpreter.exchange import to_array, to_tensor
+from relax_dialect.interpreter.runtime_values import to_array, to_tensor
 from tests.operators.support import DTYPES, random
 
 

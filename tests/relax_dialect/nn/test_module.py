@@ -10,7 +10,7 @@ from lowering.verify.module import verify_module
 from relax_dialect import nn
 from relax_dialect.builder import Expr, op, tensor
 from relax_dialect.interpreter import run
-from relax_dialect.nn.paged_cache import pool_types
+from relax_dialect.nn.attention import pool_types
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.block_arrays import BlockArray, encode
 from tir_dialect.block_formats import FORMATS

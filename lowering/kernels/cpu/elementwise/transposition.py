@@ -13,7 +13,7 @@ from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.shuffles import transposed
 from lowering.kernels.cpu.emit.vectorization import AxisGroup, collapse_axes, masks_are_cheap, vector_iteration
 from lowering.kernels.cpu.structure.stages import AffineAccess, Stage, work_of
-from lowering.tir_to_llvm.accesses import MOST_STEPS
+from lowering.tir_to_llvm.memory import MOST_STEPS
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp

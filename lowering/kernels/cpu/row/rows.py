@@ -27,7 +27,7 @@ from lowering.kernels.cpu.emit.kernel import Kernel, RowBlock
 from lowering.kernels.cpu.emit.prefetching import PrefetchedAccess, computes_much, find_prefetched_accesses
 from lowering.kernels.cpu.emit.vectorization import AxisGroup, collapse_axes, masks_are_cheap, masks_are_registers
 from lowering.kernels.cpu.reduce.reductions import ColumnReduction
-from lowering.kernels.cpu.rewrites.variance import rewrite_to_one_pass
+from lowering.kernels.cpu.row.rewrites import rewrite_to_one_pass
 from lowering.kernels.cpu.row.row_blocks import At, Pass, Row, RowOrder, find_row, find_row_blocks
 from lowering.kernels.cpu.structure.reduction import Reduction, reduction_of
 from lowering.kernels.cpu.structure.stages import Program, Stage, rewritten, work_of

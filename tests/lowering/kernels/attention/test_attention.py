@@ -16,18 +16,17 @@ from xdsl.dialects.builtin import ModuleOp, i64
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.cpu.attention.pattern import find_attention
+from lowering.kernels.cpu.axis_splitting import split_groups
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.rewrites.axis_splitting import split_groups
 from lowering.kernels.cpu.structure.contraction import find_contraction
 from lowering.kernels.cpu.structure.stages import find_program, find_stages
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
 from relax_dialect.builder import BlockBuilder, tensor
-from relax_dialect.nn.attention import Scoring, attended
+from relax_dialect.nn.attention import Batch, KVCache, OneSequence, Scoring, attended, pool_types
 from relax_dialect.nn.config import CACHE_FORMATS, CacheFormat
-from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence, pool_types
 from relax_dialect.struct_info.types import PrimType
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded

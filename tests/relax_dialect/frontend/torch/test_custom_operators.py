@@ -11,7 +11,7 @@ import torch
 from torch.export import Dim
 
 from relax_dialect.frontend.torch import TorchImportError, from_exported_program
-from relax_dialect.frontend.torch.registry import CONVERTERS
+from relax_dialect.frontend.torch.node import CONVERTERS
 from tests.relax_dialect.frontend.torch.programs import assert_same, export
 
 PAGE = Path(__file__).parents[4] / "docs/howto/torch.md"

@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 
 from relax_dialect.frontend.index import TORCH
-from relax_dialect.frontend.torch.registry import CONVERTERS, converts, find
+from relax_dialect.frontend.torch.node import CONVERTERS, converts, find
 from relax_dialect.loading import names_in
 
 PACKAGE = "relax_dialect.frontend.torch"

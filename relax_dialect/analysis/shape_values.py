@@ -15,10 +15,9 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.analysis.effects import may_be_written
+from relax_dialect.analysis.shape_rules import MOST_ELEMENTS, RULES, Elements, array_of
 from relax_dialect.inference import DEFAULT_PROVER, InfersResultTypes
 from relax_dialect.scope import prover_at
-from relax_dialect.shape_values.arithmetic import MOST_ELEMENTS, Elements, array_of
-from relax_dialect.shape_values.rules import RULES
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim

@@ -1,1 +1,0 @@
-"""What small integer tensors hold, as dimensions: exporters compute shapes by them."""
