@@ -66,8 +66,7 @@ class Bindings:
 
     def __getitem__(self, pattern: Pattern) -> SSAValue:
         """The value of a pattern; `KeyError` if it is in an alternative that was not taken."""
-        value = self.get(pattern)
-        if value is None:
+        if (value := self.get(pattern)) is None:
             raise KeyError("the pattern is not part of what was matched")
         return value
 
@@ -197,9 +196,7 @@ def _plain(wanted: Any) -> Any:
 def python_value(attribute: Attribute) -> Any:
     """A property as a plain value: a number, text, `True` for what is only present, a tuple of these."""
     match attribute:
-        case IntegerAttr():
-            return attribute.value.data
-        case FloatAttr():
+        case IntegerAttr() | FloatAttr():
             return attribute.value.data
         case StringAttr():
             return attribute.data

@@ -223,7 +223,7 @@ def scattered(
 ) -> te.Tensor:
     """`x` with an update for each index of `shape`, made of `operands`.
 
-    Those that differ in the `ordered` axes may meet in one place and are made one by one.
+    Those that differ in the `ordered` axes may meet in one position and are made one by one.
     """
     combine = (_COMBINE_TRUTH if is_bool(x.dtype) else _COMBINE)[reduction]
 

@@ -4,7 +4,7 @@ arguments.
 Operators, and other ops without effects of their own, read the memory of their operands when they are executed: a write
 between two evaluations of equal ops makes them different, and what is read after a write is what was written. So an op
 may move, merge with an equal one, or be computed from the operands of another, if the memory that it reads is
-`unchanged_between` the two places; it may be left out in favour of a value that `may_be_view`.
+`unchanged_between` the two positions; it may be left out in favour of a value that `may_be_view`.
 
 In a pure function nothing that is read is ever written: the only writes are those of `relax.call_tir_inplace` into
 memory that nothing else uses. That is known from the function's type, so that most questions cost nothing.
@@ -129,7 +129,7 @@ def written_parameters(func: FuncOp) -> frozenset[int]:
 
 
 def is_never_written(value: SSAValue) -> bool:
-    """Whether a value may be read at any other place, or be replaced by another one with the same elements."""
+    """Whether a value may be read at any other position, or be replaced by another one with the same elements."""
     return not may_be_written(value)
 
 

@@ -19,7 +19,7 @@ from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, constant, symbol
 
 _NEGATIVE = 1 << 62
-"""The place that stands for a negative index where none counts from the back; no axis is so long."""
+"""The position that stands for a negative index where none counts from the back; no axis is so long."""
 
 
 def indices_within(

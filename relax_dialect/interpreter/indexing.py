@@ -116,7 +116,7 @@ def scatter_nd(op: ScatterNDOp, x: Array, indices: Array, updates: Array) -> Arr
 
 
 def scatter(x: Array, indices: tuple[Array, ...], updates: Array, reduction: str) -> Array:
-    """A copy of `x` with updates at positions; of equal places the last one counts, or all are combined."""
+    """A copy of `x` with updates at positions; of equal positions the last one counts, or all are combined."""
     result = wide(x).copy()
     indices = tuple(np.broadcast_arrays(*indices))
     found = nearest(indices, x.shape)
@@ -155,7 +155,7 @@ def index_tensor(op: IndexTensorOp, x: Array, *indices: Array) -> Array:
 
 @computes(IndexPutOp)
 def index_put(op: IndexPutOp, x: Array, values: Array, *indices: Array) -> Array:
-    """A copy with values written, of equal places the last one, or added."""
+    """A copy with values written, of equal positions the last one, or added."""
     return scatter(x, indices, values, "update" if op.accumulate is None else "add")
 
 

@@ -160,7 +160,7 @@ class Module(ABC):
                 yield f"{prefix}{name}", child
 
     def name_parameters(self) -> None:
-        """Names the weights of a program: by their places in this module, which is the whole model."""
+        """Names the weights of a program: by their positions in this module, which is the whole model."""
         for name, parameter in self.named_parameters():
             parameter.name = name
 

@@ -98,7 +98,7 @@ def _range_length(start: te.Tensor, limit: te.Tensor, step: te.Tensor) -> te.Ten
 
 @converts("OneHot")
 def one_hot(node: Node) -> Result:
-    """`on` at the places that indices name along a new axis, `off` elsewhere; places outside mark nothing."""
+    """`on` at the indices along a new axis, `off` elsewhere; positions outside mark nothing."""
     depth = node.dims(1)
     axis = node.axis(default=-1, rank=node.rank() + 1)
     if depth is None or is_float(node.dtype(1)):

@@ -22,7 +22,7 @@ from tir_dialect import te
 from tir_dialect.dims import Dim, constant, maximum
 
 FAR = 1 << 61
-"""No axis is so long; places and strides beyond mean the same, and their differences have 64 bits."""
+"""No axis is so long; positions and strides beyond mean the same, and their differences have 64 bits."""
 
 INT_MAX = (1 << 31) - 1
 """The standard recommends it for the end of a dimension of unknown size, and the least integer for the begin."""
@@ -30,7 +30,7 @@ INT_MAX = (1 << 31) - 1
 
 @converts("Slice")
 def slice_attributes(node: Node) -> Result:
-    """Before version 10 places are attributes."""
+    """Before version 10 positions are attributes."""
     if node.version >= 10:
         return slice_operands(node)
     starts, ends = node.integers("starts") or (), node.integers("ends") or ()
@@ -78,7 +78,7 @@ def _start(start: Dim, axis: int, stride: int, shape: Sequence[Dim]) -> Dim:
 
 
 def _at_run_time(node: Node) -> Expr:
-    """A slice whose places are data: for all axes, those that are not named in full."""
+    """A slice whose positions are data: for all axes, those that are not named in full."""
     rank, shape = node.rank(), node.shape()
     given = [node[index] for index in (1, 2)]
     axes = distinct_axes(node.bb, node[3], rank, "'Slice'") if node.has(3) else node.te(_counting, node[1])
@@ -94,7 +94,7 @@ def _at_run_time(node: Node) -> Expr:
 
 
 def _counting(starts: te.Tensor) -> te.Tensor:
-    """The first axes, one for each place where a slice starts."""
+    """The first axes, one for each position where a slice starts."""
 
     def axis(i: te.Expr) -> te.Expr:
         return te.cast(i, "i64")
@@ -103,7 +103,7 @@ def _counting(starts: te.Tensor) -> te.Tensor:
 
 
 def _fill(shape: Sequence[Dim]):
-    """What writes places for all axes, clipped as NumPy clips them."""
+    """What writes positions for all axes, clipped as NumPy clips them."""
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         starts, ends, axes, steps = ins
@@ -129,7 +129,7 @@ _REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min"
 
 @converts("Gather")
 def gather(node: Node) -> Result:
-    """Slices at places along an axis."""
+    """Slices at indices along an axis."""
     axis = node.axis()
     return op.take(node[0], _within(node, [node.shape()[axis]]), axis)
 
@@ -155,7 +155,7 @@ def gather_elements(node: Node) -> Result:
 
 @converts("GatherND")
 def gather_nd(node: Node) -> Result:
-    """Slices at places with several coordinates."""
+    """Slices at positions with several coordinates."""
     batch = node.integer("batch_dims")
     return op.gather_nd(node[0], _coordinates(node, batch), batch)
 

@@ -311,7 +311,7 @@ def _pattern(dims: Sequence[Dim]) -> tuple[int, ...] | None:
 
 
 def _stays(kind: Interpolation, old: Dim, new: Dim, at: int, axes: Sequence[int]) -> bool:
-    """Whether an axis of one place stays as it is, whatever the scale."""
+    """Whether an axis of one position stays as it is, whatever the scale."""
     return old is new and old.constant_value == 1 and kind.coordinates != "tf_crop_and_resize" and len(axes) > at
 
 
@@ -348,7 +348,7 @@ def _upsampled(node: Node) -> Expr:
 
 @converts("GridSample")
 def grid_sample(node: Node) -> Result:
-    """The elements at places that a grid gives."""
+    """The elements at positions that a grid gives."""
     methods = {"bilinear": "linear", "bicubic": "cubic"}
     mode = node.text("mode", "linear")
     return op.image.grid_sample(
@@ -363,7 +363,7 @@ def grid_sample(node: Node) -> Result:
 
 @converts("AffineGrid")
 def affine_grid(node: Node) -> Result:
-    """The places to which affine maps take those of an image."""
+    """The positions to which affine maps take those of an image."""
     known = node.dims(1)
     if known is None:
         rank = node.length(1)

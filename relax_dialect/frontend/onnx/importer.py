@@ -350,7 +350,7 @@ class Importer:
 
 def _result(value: Value, bb: BlockBuilder) -> Expr:
     """What a program gives for an output: a tensor, or a tuple of the items of a sequence whose length is known; for
-    strings their places in a list.
+    strings their indices in a list.
     """
     if isinstance(value, Strings):
         return value.at

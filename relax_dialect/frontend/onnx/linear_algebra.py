@@ -170,7 +170,7 @@ def _have_rank(node: Node) -> bool:
 
 
 def _with_heads(node: Node, index: int, heads: int) -> Expr:
-    """An operand by batch, head, place and feature."""
+    """An operand by batch, head, position and feature."""
     if node.rank(index) == 4:
         return node[index]
     batch, length, features = node.shape(index)

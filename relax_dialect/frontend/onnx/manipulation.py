@@ -237,7 +237,7 @@ def _to_hinted_shape(node: Node, added: int) -> Expr:
 
 
 def _with_ones(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-    """The sizes in order, and 1 at the places that are marked."""
+    """The sizes in order, and 1 at the positions that are marked."""
     marks, sizes = ins
     position = b.alloc((), "i64", "position")
     b.store(position, (), 0)
@@ -260,7 +260,7 @@ def without_marked(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence
 
 
 def element_of(dims: Sequence[Dim], at: te.Expr) -> te.Expr:
-    """The dimension at a place that is known at run time."""
+    """The dimension at a position that is known at run time."""
     value: te.Expr = te.const(1, "i64")
     for position, dim in enumerate(dims):
         value = te.select(te.cast(at, "i64") == position, te.cast(te.cast(dim, "index"), "i64"), value)
@@ -399,7 +399,7 @@ def full_pads(pads: te.Tensor, axes: te.Tensor, rank: int) -> te.Tensor:
 
 
 def ends_and_shape(pads: te.Tensor, shape: Sequence[Dim]) -> te.Tensor:
-    """The place in the result behind the last element of the data, by dimension, and then the result's shape.
+    """The position in the result after the last element of the data, by dimension, and then the result's shape.
 
     Data that ends before the result begins is not there.
     """

@@ -169,7 +169,7 @@ def dropout(node: Node) -> Result:
 
 
 def _training_dropout(node: Node) -> tuple[Expr, Expr]:
-    """Zeros at random places, as many as the ratio says; the others are scaled, so that the mean stays."""
+    """Zeros at random positions, as many as the ratio says; the others are scaled, so that the mean stays."""
     ratio = op.astype(node[1], node.dtype()) if node.has(1) else node.like(0.5)
     random = op.random.uniform(shape=list(node.shape()), dtype=node.dtype(), **seed_of(node))
     mask, scaled = op.greater_equal(random, ratio), op.divide(node[0], op.subtract(node.like(1), ratio))

@@ -205,7 +205,7 @@ def global_pool(node: Node) -> Result:
 
 @converts("MaxUnpool")
 def max_unpool(node: Node) -> Result:
-    """Elements put back to the places from which pooling took them, zeros elsewhere."""
+    """Elements put back to the positions from which pooling took them, zeros elsewhere."""
     shape = [*node.shape()[:2], *_unpooled(node)]
     zeros = op.full([product(shape)], node.like(0))
     what, count = "'MaxUnpool' indices", product(shape)

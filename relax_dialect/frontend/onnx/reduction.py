@@ -240,7 +240,7 @@ def arg(node: Node) -> Result:
 
 
 def _last(node: Node, axis: int) -> Expr:
-    """The last place along an axis."""
+    """The last position along an axis."""
     length = node.shape()[axis]
     if length.constant_value is not None:
         return node.bb.const(length.constant_value - 1, "i64")
@@ -249,7 +249,7 @@ def _last(node: Node, axis: int) -> Expr:
 
 @converts("TopK")
 def topk(node: Node) -> Result:
-    """The first `k` elements along an axis in order, and their places."""
+    """The first `k` elements along an axis in order, and their positions."""
     axis = node.axis(default=-1)
     k = _count(node, axis)
     return op.topk(node[0], k, axis, smallest=not node.integer("largest", 1), dtype="i64")
@@ -273,7 +273,7 @@ def nonzero(node: Node) -> Result:
 
 @converts("Unique")
 def unique(node: Node) -> Result:
-    """Different elements or slices, their first places, and how often they occur; sorted, or in order of occurrence."""
+    """Different elements or slices, their first positions, and how often they occur; sorted, or in their order."""
     return unique_elements(node)
 
 

@@ -147,7 +147,7 @@ class Scan:
 
 
 def _moved(x: Expr, axis: int) -> Expr:
-    """The first dimension at another place."""
+    """The first dimension at another position."""
     if axis == 0:
         return x
     rest = list(range(1, x.ndim or 0))

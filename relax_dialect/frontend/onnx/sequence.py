@@ -50,7 +50,7 @@ def length(node: Node) -> Result:
 
 @converts("SequenceAt")
 def at(node: Node) -> Result:
-    """One item; a negative place counts from the end."""
+    """One item; a negative position counts from the end."""
     items, position = _list(node).items, node.ints(1)
     if items is not None and position is not None:
         return items[from_front(position[0], len(items))]
@@ -98,7 +98,7 @@ def _around(node: Node, index: int, gap: int) -> tuple[Expr, Expr]:
 
 @converts("SplitToSequence")
 def split(node: Node) -> Result:
-    """Parts along an axis: of one place, of a size, or of given sizes."""
+    """Parts along an axis: of one position, of a size, or of given sizes."""
     axis = node.axis()
     size = node.dims(1) if node.has(1) else (constant(1),)
     if size is None and node.rank(1) == 1:

@@ -20,7 +20,7 @@ from tir_dialect.dims import Dim, constant, floordiv
 
 @dataclass(frozen=True)
 class Transform:
-    """A transform along an axis: of how many places, in which direction, and whether one side says it all."""
+    """A transform along an axis: of how many points, in which direction, and whether one side says it all."""
 
     axis: int
     length: Dim
@@ -80,7 +80,7 @@ def _part(x: te.Tensor, kind: Transform, i: Sequence[te.Expr], r: te.Expr, which
 
 
 def frames(tensors: Sequence[te.Tensor], count: Dim, size: Dim, step: Dim) -> te.Tensor:
-    """Pieces of a signal, `[batch, frame, place, part]`, multiplied by a window if there is one."""
+    """Pieces of a signal, `[batch, frame, position, part]`, multiplied by a window if there is one."""
     x, window = tensors[0], tensors[1] if len(tensors) > 1 else None
     parts = x.shape[2] if x.ndim == 3 else constant(1)
 
@@ -119,7 +119,7 @@ def mel_weights(numbers: Sequence[te.Tensor], bins: Dim, bands: Dim, dtype: str)
 
 @dataclass(frozen=True)
 class Grams:
-    """How n-grams are counted: in how many columns, with how many places skipped between items, and how many."""
+    """How n-grams are counted: in how many columns, with how many positions skipped between items, and how many."""
 
     columns: int
     skips: int

@@ -120,7 +120,7 @@ COMPUTED = (
 
 
 class Strings(Value):
-    """Strings, of which a program has the places in a list that is known while importing, as `i64`."""
+    """Strings, of which a program has the indices in a list that is known while importing, as `i64`."""
 
     def __init__(self, at: Expr, vocabulary: tuple[str, ...]):
         super().__init__(at)

@@ -1,4 +1,4 @@
-"""Object detection, and convolutions at places that are data."""
+"""Object detection, and convolutions at positions that are data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Blocks:
 
 
 def columns_to_image(x: te.Tensor, image: Sequence[Dim], blocks: Blocks) -> te.Tensor:
-    """Blocks, `[n, channel times place of the block, number of the block]`, added up at their places in an image."""
+    """Blocks, `[n, channel times place of the block, number of the block]`, added up at their positions in an image."""
     counts = [blocks.count(axis, length) for axis, length in enumerate(image)]
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
@@ -107,7 +107,7 @@ def _position(at: te.Expr, tap: te.Expr, windows: WindowAttributes, axis: int, o
 
 
 def _bilinear(x: te.Tensor, n: te.Expr, c: te.Expr, y: te.Expr, z: te.Expr) -> te.Expr:
-    """The element between four places; those outside are 0."""
+    """The element between four positions; those outside are 0."""
     total: te.Expr | None = None
     for down in (0, 1):
         for right in (0, 1):
@@ -210,7 +210,7 @@ def _part(
 
 @converts("DeformConv")
 def deformable_convolution(node: Node) -> Result:
-    """A convolution whose places are moved by offsets that are data."""
+    """A convolution whose positions are moved by offsets that are data."""
     if node.rank() != 4:
         raise Refusal("deformable convolutions over other than two dimensions are not supported")
     windows = window_attributes(node, node.shape()[2:], fixed(node.shape(1)[2:], "the kernel's shape"))

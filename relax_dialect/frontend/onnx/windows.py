@@ -25,7 +25,7 @@ class WindowAttributes:
     pads: tuple[int, ...]
 
     def reach(self, axis: int) -> int:
-        """How many places a window spans."""
+        """How many positions a window spans."""
         return self.dilations[axis] * (self.sizes[axis] - 1) + 1
 
 

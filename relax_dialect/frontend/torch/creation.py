@@ -117,7 +117,7 @@ def triangle_indices(node: Node) -> Result:
 
 @converts("aten.one_hot.default")
 def one_hot(node: Node) -> Result:
-    """1 at the places that indices name along a new axis, else 0."""
+    """1 at indices along a new axis, else 0."""
     on, off = node.bb.prim(1, node.out_dtype()), node.bb.prim(0, node.out_dtype())
     return op.one_hot(node.tensor("self"), on, off, node.out_dims()[-1], -1)
 

@@ -1,4 +1,4 @@
-"""Gathering and scattering, places given by tensors that broadcast, and writes into slices."""
+"""Gathering and scattering, positions given by tensors that broadcast, and writes into slices."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def gather(node: Node) -> Result:
 @converts("aten.scatter.src", "aten.scatter.value", "aten.scatter.reduce", "aten.scatter.value_reduce")
 @scalar_as_vector
 def scatter(node: Node) -> Result:
-    """Elements replaced, or combined with others, at places along an axis."""
+    """Elements replaced, or combined with others, at indices along an axis."""
     reduction = _REDUCTIONS[node.text("reduce")] if node.has("reduce") else "update"
     return _scatter(node, node.tensor("self"), reduction)
 
@@ -49,7 +49,7 @@ def scatter(node: Node) -> Result:
 @converts("aten.scatter_add.default")
 @scalar_as_vector
 def scatter_add(node: Node) -> Result:
-    """Elements added at places along an axis."""
+    """Elements added at indices along an axis."""
     return _scatter(node, node.tensor("self"), "add")
 
 
@@ -116,7 +116,7 @@ def _source(node: Node) -> Expr:
 @converts("aten.index_add.default", "aten.index_copy.default", "aten.index_fill.int_Scalar")
 @scalar_as_vector
 def index_slices(node: Node) -> Result:
-    """Slices at places along an axis replaced, filled, or added to."""
+    """Slices at indices along an axis replaced, filled, or added to."""
     axis, dtype = node.axis(), node.dtype()
     if node.has("source"):
         source = node.tensor("source", dtype)
@@ -244,7 +244,7 @@ def _of_mask(node: Node, mask: Expr) -> list[Expr]:
 
 @converts("aten.index.Tensor", "aten._unsafe_index.Tensor")
 def index(node: Node) -> Result:
-    """The elements, or slices, at places."""
+    """The elements, or slices, at indices."""
     where = _positions(node)
     x = _ordered(node.tensor("self"), where.order)
     if where.axes == [0] and where.width == 1:
@@ -262,7 +262,7 @@ def _inverse(order: list[int]) -> list[int]:
 
 @converts("aten.index_put.default", "aten._unsafe_index_put.default")
 def index_put(node: Node) -> Result:
-    """The tensor with values written to, or added at, places."""
+    """The tensor with values written to, or added at, indices."""
     given = [each for each in node.value("indices") if each is not None]
     values = node.tensor("values", node.dtype())
     first = node.value("indices")[0]
@@ -314,7 +314,7 @@ def slice_scatter(node: Node) -> Result:
 
 @converts("aten.select_scatter.default")
 def select_scatter(node: Node) -> Result:
-    """The tensor with the slice at one place replaced."""
+    """The tensor with the slice at one position replaced."""
     axis, at = node.axis(), node.dim("index")
     start = node.shape()[axis] - 1 if at.constant_value == -1 else at
     source = op.expand_dims(node.tensor("src", node.dtype()), [axis])

@@ -88,7 +88,7 @@ def _scale_of_corners(size: Dim, length: Dim) -> float:
 
 @converts("aten.grid_sampler_2d.default", "aten.grid_sampler_3d.default", "aten.grid_sampler.default")
 def grid_sampler(node: Node) -> Result:
-    """The elements of images at places that a grid gives."""
+    """The elements of images at positions that a grid gives."""
     return op.image.grid_sample(
         node.tensor("input"),
         node.tensor("grid"),
@@ -100,7 +100,7 @@ def grid_sampler(node: Node) -> Result:
 
 @converts("aten.affine_grid_generator.default")
 def affine_grid(node: Node) -> Result:
-    """The places to which affine maps take those of an image."""
+    """The positions to which affine maps take those of an image."""
     size = node.dims("size")[2:]
     return op.image.affine_grid(node.tensor("theta"), size, align_corners=node.flag("align_corners"))
 
@@ -150,7 +150,7 @@ def roi_pool(node: Node) -> Result:
 
 @converts("torchvision.deform_conv2d.default")
 def deform_conv2d(node: Node) -> Result:
-    """A convolution whose window has its places moved by data."""
+    """A convolution whose window has its positions moved by data."""
     x, offset = node.tensor("input"), node.tensor("offset")
     batch, channels, *space = node.shape("offset")
     mask = node.tensor("mask")

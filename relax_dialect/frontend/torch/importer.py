@@ -140,7 +140,7 @@ class GraphImporter(GraphScope):
         return said if made is None else self.settled(made, said)
 
     def _arguments(self, node: FxNode) -> dict[str, Any]:
-        """Arguments by name, with defaults; those of functions without schema by their places."""
+        """Arguments by name, with defaults; those of functions without schema by their positions."""
         schema = getattr(node.target, "_schema", None)
         if schema is None:
             return {str(at): self.resolved(each) for at, each in enumerate(node.args)} | dict(node.kwargs)

@@ -18,7 +18,7 @@ from tir_dialect import te
 from tir_dialect.dims import Dim, constant, maximum, mod, product, to_dim
 
 END = 1 << 62
-"""What is at or behind this place stands for the end of a dimension."""
+"""What is at or after this position stands for the end of a dimension."""
 
 
 def scalar_as_vector(converter: Converter) -> Converter:
@@ -74,13 +74,13 @@ def select(node: Node) -> Result:
 @converts("aten.index_select.default")
 @scalar_as_vector
 def index_select(node: Node) -> Result:
-    """The slices at places along an axis."""
+    """The slices at indices along an axis."""
     index = indices(node, "index", node.axis())
     return op.take(node.tensor("self"), index if index.ndim else op.expand_dims(index, [0]), node.axis())
 
 
 def indices(node: Node, name: str, axis: int, of: str = "self") -> Expr:
-    """An argument whose elements are places along an axis of another one, which PyTorch counts from the front only."""
+    """An argument whose elements are indices along an axis of another one, which PyTorch counts from the front only."""
     shape = node.shape(of)
     extent = shape[axis] if shape else constant(1)
     return indices_within(node.bb, node.tensor(name), [extent], f"'{node.name}' {name}", from_back=False)
@@ -205,7 +205,7 @@ def matrix_transpose(node: Node) -> Result:
 
 @converts("aten.movedim.int", "aten.movedim.intlist")
 def movedim(node: Node) -> Result:
-    """Dimensions moved to other places."""
+    """Dimensions moved to other positions."""
     source, destination = node.axes("source"), node.axes("destination")
     order = [axis for axis in range(node.rank()) if axis not in source]
     for position, axis in sorted(zip(destination, source, strict=True)):

@@ -55,7 +55,7 @@ def topk(node: Node) -> Result:
 @converts("aten.kthvalue.default")
 @scalar_as_vector
 def kthvalue(node: Node) -> Result:
-    """The element that is at place `k`, counted from 1, when they are in order, and where it is."""
+    """The element that is at position `k`, counted from 1, when they are in order, and where it is."""
     x, axis = node.tensor("self"), node.axis()
     position = op.strided_slice(op.argsort(x, axis), [axis], [node.integer("k") - 1], [node.integer("k")])
     return _found(node, x, axis, position)
@@ -191,7 +191,7 @@ def _broadcast(node: Node, name: str) -> Expr:
 
 
 def where_true(node: Node, mask: Expr) -> Expr:
-    """The places at which a mask of rank 1 is true."""
+    """The positions at which a mask of rank 1 is true."""
     name = node.bb.fresh_symbol("k")
     return op.squeeze(node.graph.match(op.nonzero(mask), TensorType([1, symbol(name)], i64)), [0])
 

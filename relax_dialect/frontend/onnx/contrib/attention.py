@@ -66,7 +66,7 @@ def _within(ends: te.Tensor, batch: Dim, keys: Dim, *, has_starts: bool) -> te.T
 
 
 def attend(node: Node, q: Expr, k: Expr, v: Expr, bias: Expr | None, *, causal: bool) -> Expr:
-    """Attention of operands by batch, head, place and feature; the result by batch and place, heads side by side."""
+    """Attention of operands by batch, head, position and feature; the result by batch and position, heads together."""
     scale, mask = node.number("scale") or None, "BottomRight" if causal else None
     order = dict.fromkeys(("q_layout", "k_layout", "v_layout", "out_layout"), "BHSD")
     if bias is None:
@@ -108,7 +108,7 @@ def split_heads(x: Expr, heads: int) -> Expr:
 
 
 def merged_heads(x: Expr) -> Expr:
-    """Heads behind the places, side by side."""
+    """Heads after the positions, side by side."""
     batch, length, heads, features = dims_of(x, 4)
     return op.reshape(x, (batch, length, heads * features))
 
@@ -123,7 +123,7 @@ def dims_of(x: Expr, rank: int) -> tuple[Dim, ...]:
 
 @converts("RotaryEmbedding", domain=MICROSOFT)
 def rotary_embedding(node: Node) -> Result:
-    """Pairs of features turned by angles that grow with the place."""
+    """Pairs of features turned by angles that grow with the position."""
     if node.integer("is_packed_batching"):
         raise Refusal("batches of different lengths side by side are not supported")
     interleaved, scale = bool(node.integer("interleaved")), node.number("scale", 1.0)
@@ -193,7 +193,7 @@ def _positions(node: Node, ids: Expr, batch: Dim, length: Dim) -> Expr:
 
 
 def rotated(x: Expr, positions: Expr, cos: Expr, sin: Expr, *, interleaved: bool) -> Expr:
-    """`x` by batch, head, place and feature, with as many first features turned as twice the angles are.
+    """`x` by batch, head, position and feature, with as many first features turned as twice the angles are.
 
     Pairs are neighbours if they are interleaved, else each of the first half with one of the second.
     """
@@ -278,7 +278,7 @@ def _unseen(node: Node, queries: Dim, keys: Dim) -> Expr:
 
 
 def _with_heads(node: Node) -> Sequence[Expr]:
-    """Queries, keys and values by batch, head, place and feature: each by itself, or packed, or from a cache."""
+    """Queries, keys and values by batch, head, position and feature: each by itself, or packed, or from a cache."""
     heads = node.integer("num_heads")
     if node.rank(0) == 5:
         return [op.permute_dims(_item(node[0], 3, at), [0, 2, 1, 3]) for at in range(3)]
@@ -306,7 +306,7 @@ def _biased(node: Node, heads: int) -> tuple[Expr, Expr | None, Expr | None]:
 
 
 def _item(x: Expr, axis: int, at: int) -> Expr:
-    """One place of a dimension."""
+    """One position of a dimension."""
     return op.squeeze(op.strided_slice(x, [axis], [at], [at + 1]), [axis])
 
 

@@ -128,7 +128,7 @@ SEGMENTS, MASK, POSITIONS = 1, 7, 8
 
 @converts("EmbedLayerNormalization", domain=MICROSOFT)
 def embed_layer_norm(node: Node) -> Result:
-    """The sum of the embeddings of words, places and segments, normalised; the lengths of sequences; and the sum."""
+    """The sum of the embeddings of words, positions and segments, normalised; the lengths of sequences; and the sum."""
     total = op.take(node[2], node[0], 0)
     if node.has(POSITIONS):
         total = op.add(total, op.take(node[3], node[POSITIONS], 0))

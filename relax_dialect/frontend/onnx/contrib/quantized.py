@@ -218,7 +218,7 @@ def unpacked(node: Node, x: Expr, bits: int) -> Expr:
 
 @converts("MatMulBnb4", domain=MICROSOFT)
 def matmul_bnb4(node: Node) -> Result:
-    """The product with a matrix whose elements are places in a table, in blocks with a greatest magnitude."""
+    """The product with a matrix whose elements are positions in a table, in blocks with a greatest magnitude."""
     k, n, size = (node.integer(name) for name in ("K", "N", "block_size"))
     table = NF4 if node.integer("quant_type") == 1 else (*FP4, *(-each for each in FP4))
     bytes_ = op.flatten(node[1])

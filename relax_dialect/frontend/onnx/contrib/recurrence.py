@@ -157,7 +157,7 @@ class State:
 @converts("CausalConvWithState", since=27)
 @converts("CausalConvWithState", domain=MICROSOFT)
 def causal_convolution(node: Node) -> Result:
-    """A convolution of each channel with its own kernel, of which the last place is at the element itself; and the
+    """A convolution of each channel with its own kernel, of which the last position is at the element itself; and the
     elements that the next call needs before its own ones.
     """
     _refuse(node, "state_window", "state_update_capacity", "state_length", "input_channel_offset", "input_channels")
