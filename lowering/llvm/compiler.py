@@ -21,7 +21,7 @@ from lowering.llvm.binding import (
     refusing_unknown_names,
     target_family,
 )
-from tir_dialect.ops.annotations import PLAIN_ADDRESSES, REPEATED_WORK, SCALAR_LOOP
+from tir_dialect.codegen_hints import PLAIN_ADDRESSES, REPEATED_WORK, SCALAR_LOOP
 from tir_dialect.target import Target
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from lowering.tir_to_llvm.arithmetic.dim_values import multiply_checked
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, memory_type, to_memory
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, is_large
 from lowering.tir_to_llvm.lane_values import Lanes, LaneValue, Ramp
+from tir_dialect.codegen_hints import STREAMED_FROM
 from tir_dialect.dims import Dim, SymbolAtom, constant, maximum, product, symbol, total
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.annotations import STREAMED_FROM
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp, i32_array, vector_of
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, PrefetchOp, TextAddressOp

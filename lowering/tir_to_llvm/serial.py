@@ -14,7 +14,7 @@ from lowering.llvm.index_builder import NO_SIGNED_WRAP
 from lowering.llvm.llvm_types import LOOP_HINTS
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.memory import allocate, nested_allocations, release
-from tir_dialect.ops.annotations import REPEATED_WORK, SCALAR_LOOP
+from tir_dialect.codegen_hints import REPEATED_WORK, SCALAR_LOOP
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import WhileOp
 from tir_dialect.ops.loops import ForOp

@@ -1,6 +1,4 @@
-"""Annotations on loops, blocks and allocations: their text, and those that are hints for code generation, like
-attributes of stores, which the lowerings keep.
-"""
+"""The text of annotations on loops, blocks and allocations."""
 
 from __future__ import annotations
 
@@ -26,22 +24,6 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tir_dialect.ops.assembly_format import Directive
-
-SCALAR_LOOP = "relax.loop.scalar"
-"""The loop is scalar code, which LLVM may vectorise."""
-
-PLAIN_ADDRESSES = "relax.loop.plain_addresses"
-"""Addresses are computed as written: LLVM's loop strength reduction is disabled for the module. It would keep an
-induction variable for each of them in a register, and takes half of the time of code generation."""
-
-REPEATED_WORK = "relax.loop.repeated_work"
-"""Iterations store to the same address, or compute the same values from what they load, so that LLVM's loop-invariant
-code motion and promotion pay off. In other loops the lowering has left nothing for them to do."""
-
-STREAMED_FROM = "relax.store.streamed_from"
-"""The least size of the whole buffer, in bytes, from which on the store is non-temporal. The store is in a loop that
-writes the buffer sequentially, and nobody reads the memory soon."""
-
 
 Note: TypeAlias = "bool | float | str | Sequence[Note] | Mapping[str, Note]"
 """What an annotation says."""

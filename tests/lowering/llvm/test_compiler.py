@@ -6,7 +6,7 @@ import pytest
 
 from lowering.llvm.binding import CodegenError, refusing_unknown_names
 from lowering.llvm.compiler import CompileOptions, emit_assembly, emit_llvm_ir
-from tir_dialect.ops.annotations import PLAIN_ADDRESSES, REPEATED_WORK
+from tir_dialect.codegen_hints import PLAIN_ADDRESSES, REPEATED_WORK
 from tir_dialect.target import Target
 
 UNROLLED = """

@@ -26,8 +26,8 @@ from tests.lowering.kernels.gemm.support import (
     known,
     shifted,
 )
+from tir_dialect.codegen_hints import PLAIN_ADDRESSES
 from tir_dialect.interpreter import run_prim_func
-from tir_dialect.ops.annotations import PLAIN_ADDRESSES
 from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
