@@ -68,7 +68,7 @@ def calls_by_pass(module: ModuleOp) -> dict[str, int]:
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("program", [layers, heads, functions])
 def test_passes_are_linear(program: object):
     assert callable(program)

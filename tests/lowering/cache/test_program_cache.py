@@ -85,6 +85,7 @@ def test_found_again(mode: Mode, tmp_path: Path, compiled: list[ModuleOp]):
         VirtualMachine(again)["main"](np.zeros((1, 5), np.float32))
 
 
+@pytest.mark.slow
 def test_other_options_are_other_programs(tmp_path: Path, compiled: list[ModuleOp], monkeypatch: pytest.MonkeyPatch):
     cache, module = CodeCache(tmp_path / "cache"), parse_module(PROGRAM)
     ways: list[dict[str, Any]] = [{}, {"mode": "bytecode"}, {"opt_level": 2}, {"opt_level": 0}]

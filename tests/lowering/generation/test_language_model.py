@@ -435,6 +435,7 @@ def test_weights_of_folders_are_quantised(folder: Path, path: Path):
         LanguageModel.load(path, weight_format="q8_0")
 
 
+@pytest.mark.slow
 def test_activations_may_have_fewer_bits(
     path: Path, model: LanguageModel, folder: Path, capsys: pytest.CaptureFixture[str]
 ):

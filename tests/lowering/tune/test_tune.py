@@ -42,6 +42,7 @@ def test_the_calls_of_a_program():
     assert all(each == tensor for call in calls for each in call.arguments if isinstance(each, tuple))
 
 
+@pytest.mark.slow
 def test_what_is_found_is_used_by_builds(user_database: Path, everything_is_faster: None):
     inputs = arrays(12)
     module = parse_module(SQUARE)

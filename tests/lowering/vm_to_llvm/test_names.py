@@ -97,7 +97,8 @@ def test_names_of_constants_and_packed_functions(mode: Mode, tmp_path: Path):
             np.testing.assert_array_equal(np.from_dlpack(each), X + index)
 
 
-@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("half", [0, 1])
 def test_kernels_that_become_functions_of_llvm_alone(half: int):
     """`relax-to-llvm` makes one module of all; what it gives is run as it is."""
     names = [*OURS, *LIBRARY, *LLVM, *ODD, *RESERVED, "relax_scratch_take", "TVMFFIErrorSetRaisedFromCStr", "memset"]

@@ -102,6 +102,7 @@ def byte_network(dtype: str, w: np.ndarray, around: float = 0, dilation: int = 1
     return builder.get()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("data", "dtype"), [("ui8", np.int8), ("i8", np.int8), ("i8", np.uint8)], ids=str)
 @pytest.mark.parametrize("dilation", [1, 2])
 def test_bytes_are_exact(data: str, dtype: type, dilation: int):
