@@ -13,6 +13,8 @@ from vm_dialect.builtins.collective import (
     own_tile,
     reduce_scatter,
     scatter,
+    start_allgather,
+    start_reduce_scatter,
 )
 from vm_dialect.tensors import from_numpy
 from vm_dialect.workers import group, join
@@ -39,6 +41,15 @@ def test_results_that_do_not_fit(name: str):
     right = np.zeros_like(x)
     function("", 1, *arguments, from_numpy(x), from_numpy(right))
     np.testing.assert_array_equal(right, x)
+
+
+@pytest.mark.parametrize("axis", [3, -1])
+def test_axes_that_there_are_not(axis: int):
+    x, out = np.ones((2, 3, 2), np.float32), np.zeros(0, np.float32)
+    with pytest.raises(ValueError, match=f"allgather: expected an axis of 3 dimensions, got {axis}"):
+        start_allgather("", 1, axis, from_numpy(x), 2, from_numpy(out))
+    with pytest.raises(ValueError, match=f"reduce_scatter: expected an axis of 3 dimensions, got {axis}"):
+        start_reduce_scatter("", 1, "sum", axis, from_numpy(x), from_numpy(out))
 
 
 def test_a_process_is_alone_until_it_joins_others():

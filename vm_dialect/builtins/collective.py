@@ -28,6 +28,11 @@ def _fit(x: Array, out: Array, *free: int) -> None:
         raise ValueError(f"expected a result like {x.dtype}{list(x.shape)}, got {out.dtype}{list(out.shape)}")
 
 
+def _require_axis(x: Array, axis: int, what: str) -> None:
+    if not 0 <= axis < x.ndim:
+        raise ValueError(f"{what}: expected an axis of {x.ndim} dimensions, got {axis}")
+
+
 def _require(found: int, expected: int, what: str) -> None:
     if found != expected:
         raise ValueError(f"{what}: expected a tile of {expected}, got {found}")
@@ -70,6 +75,7 @@ def allgather(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ff
 def start_allgather(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, whole: int, out: tvm_ffi.Tensor) -> None:
     """Begins to join tensors of the workers to one of a size; the result is empty."""
     found, array = group(name, workers), to_numpy(x)
+    _require_axis(array, axis, "allgather")
     _require(array.shape[axis], tile_sizes(whole, found.size)[found.index], "allgather")
     found.start_allgather(_call(ALLGATHER, array, axis, numbers=(axis, whole)), array, axis, whole)
 
@@ -100,6 +106,7 @@ def reduce_scatter(name: str, workers: int, by: str, axis: int, x: tvm_ffi.Tenso
 def start_reduce_scatter(name: str, workers: int, by: str, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     """Begins to combine the elements; the result is empty."""
     found, array = group(name, workers), to_numpy(x)
+    _require_axis(array, axis, "reduce_scatter")
     rows = rows_of(array, axis)
     counts = [tile * prod(rows.shape[1:]) for tile in tile_sizes(len(rows), found.size)]
     found.start_reduce_scatter(_call(f"reduce_scatter by {by} along {axis}", array), rows, counts)
