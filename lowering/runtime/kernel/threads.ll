@@ -17,7 +17,7 @@
 @key = internal global i32 0                    ; of what relax_limit_threads says, for each thread of the program
 @patience = internal global i32 -1             ; how many turns threads that wait stay awake, -1: not asked yet
 @bound = internal global i32 -1                ; how many processors RELAX_AFFINITY names, -1: not asked yet
-@places = internal global [256 x i32] zeroinitializer
+@affinity = internal global [256 x i32] zeroinitializer
 @policy_variable = internal constant [18 x i8] c"RELAX_WAIT_POLICY\00"
 @general_policy = internal constant [16 x i8] c"OMP_WAIT_POLICY\00"
 @affinity_variable = internal constant [15 x i8] c"RELAX_AFFINITY\00"
@@ -172,7 +172,7 @@ done:
   ret i32 %result
 }
 
-; How many processors RELAX_AFFINITY names, as in "0,2,4-7"; none if it is not written so. They are in `places` then.
+; How many processors RELAX_AFFINITY names, as in "0,2,4-7"; none if it is not written so. They are in `affinity` then.
 define internal i32 @bound_processors() {
   %known = load atomic i32, ptr @bound acquire, align 4
   %is_known = icmp sge i32 %known, 0
@@ -226,7 +226,7 @@ fill:
   br i1 %again, label %store, label %more
 store:
   %place = zext i32 %filled to i64
-  %place_at = getelementptr [256 x i32], ptr @places, i64 0, i64 %place
+  %place_at = getelementptr [256 x i32], ptr @affinity, i64 0, i64 %place
   store i32 %processor, ptr %place_at
   %stored = add i32 %filled, 1
   %following = add i32 %processor, 1
@@ -465,7 +465,7 @@ define internal void @bind(i64 %thread, i32 %worker) {
 move:
   %place = urem i32 %worker, %count
   %index = zext i32 %place to i64
-  %place_at = getelementptr [256 x i32], ptr @places, i64 0, i64 %index
+  %place_at = getelementptr [256 x i32], ptr @affinity, i64 0, i64 %index
   %processor = load i32, ptr %place_at
   call void @llvm.memset.p0.i64(ptr %set, i8 0, i64 128, i1 false)
   %number = zext i32 %processor to i64

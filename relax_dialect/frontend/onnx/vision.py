@@ -37,7 +37,7 @@ class Blocks:
 
 
 def columns_to_image(x: te.Tensor, image: Sequence[Dim], blocks: Blocks) -> te.Tensor:
-    """Blocks, `[n, channel times place of the block, number of the block]`, added up at their positions in an image."""
+    """Blocks, `[n, channel times position in the block, block]`, added up at their positions in an image."""
     counts = [blocks.count(axis, length) for axis, length in enumerate(image)]
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:

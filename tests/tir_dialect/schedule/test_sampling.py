@@ -82,8 +82,8 @@ def test_inner_factors_are_multiples():
     assert sch.sample_partitioned_tile(loop, 3, 0, 12)[0] % 12 == 0
     assert sch.sample_partitioned_tile(loop, 2, 1, 3, [4, 6]) == [4, 6]
     for message, arguments in (
-        ("expected a place of 0 to 1 and a divisor of 24, got 2 and 1", (2, 2)),
-        ("expected a place of 0 to 1 and a divisor of 24, got 1 and 5", (2, 1, 5)),
+        ("expected a partition position of 0 to 1 and a divisor of 24, got 2 and 1", (2, 2)),
+        ("expected a partition position of 0 to 1 and a divisor of 24, got 1 and 5", (2, 1, 5)),
         ("expected inner factors with a multiple of 4, got [8, 3]", (2, 1, 4, [8, 3])),
         ("expected 2 factors of 24, got [5, 4]", (2, 1, 4, [5, 4])),
         ("expected 2 factors of 24, got [-6, -4]", (2, 1, 4, [-6, -4])),

@@ -164,7 +164,8 @@ def sample_partitioned_tile(
     extent = _extent(self, loop, n)
     if not 0 <= partition_pos < n or innerpart_factor < 1 or extent % innerpart_factor:
         raise self.error(
-            f"expected a place of 0 to {n - 1} and a divisor of {extent}, got {partition_pos} and {innerpart_factor}"
+            f"expected a partition position of 0 to {n - 1} and a divisor of {extent}, "
+            f"got {partition_pos} and {innerpart_factor}"
         )
     if decision is None:
         rest = extent // innerpart_factor
