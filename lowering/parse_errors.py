@@ -220,6 +220,8 @@ def _instead_of_name(begin: str, what: str) -> Callable[[str, Span], str | None]
     """What to say of something else where a name has to stand that begins with a sign."""
 
     def hint(text: str, span: Span) -> str | None:
+        if span.text == "impure":
+            return "'impure' stands before the body: relax.func @f() -> !relax.object impure {"
         if re.fullmatch(r"[A-Za-z_][\w.]*", span.text) is None:
             return None
         return f"names of {what} begin with {begin}: {begin}{span.text}"

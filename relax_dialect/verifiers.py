@@ -68,7 +68,7 @@ def purity_violation(op: Operation, subject: str) -> str | None:
     reason = visible_impurity(op)
     if reason is None:
         return None
-    return f"{subject} is pure, but holds '{op.name}', which is impure: it {reason}; declare the function impure"
+    return f"{subject} is pure, but holds '{op.name}', which is impure: it {reason}; write 'impure' before the body"
 
 
 def dataflow_violations(body: Block) -> Iterator[Violation]:

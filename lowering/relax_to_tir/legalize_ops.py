@@ -23,6 +23,7 @@ from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import TensorToShapeOp
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.struct_info.sharding import ShardingAttr
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import Dim, symbol
 
@@ -110,8 +111,15 @@ def require_one_worker(func: FuncOp) -> None:
                 func,
                 f"expected parameters that this worker has as a whole, got {name}, which is shared as "
                 f"{info.sharding.text}",
-                "make the program of each worker by the passes propagate-sharding and lower-distributed",
+                f"{_command(info.sharding)} runs it; the passes propagate-sharding and lower-distributed make the "
+                "program of each worker",
             )
+
+
+def _command(sharding: ShardingAttr) -> str:
+    """What runs a program on the workers of a mesh."""
+    sizes = ",".join(f"{axis.name}={axis.size}" for axis in sharding.mesh)
+    return f"mpiexec -n {sharding.workers or 'N'} relax-run FILE --mesh {sizes}"
 
 
 @dataclass(frozen=True)

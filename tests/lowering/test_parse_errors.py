@@ -268,6 +268,11 @@ CASES |= {
 HEADS = {
     "relax.func @f(x: !relax.object) {": (15, 1, "names of values begin with %: %x"),
     "relax.func f(%x: !relax.object) {": (12, 1, "names of functions begin with @: @f"),
+    "relax.func impure @f(%x: !relax.object) {": (
+        12,
+        6,
+        "'impure' stands before the body: relax.func @f() -> !relax.object impure {",
+    ),
     "func @f(%x: !relax.object) {": (1, 4, "unknown operation 'func'; did you mean 'relax.func'"),
     "relax.func @f(%x: !relax.tensor<4x?xf32>) {": (
         33,

@@ -100,5 +100,6 @@ def test_a_function_of_several_workers_is_not_built_as_one():
     for mode in MODES:
         np.testing.assert_allclose(runner(parse_module(text.replace("COUNT", "1")), "main", mode)(x), np.exp(x), 1e-6)
         if mode != "interpret":
-            with pytest.raises(InvalidModule, match=r"got x, which is shared as x = 2: S\[0\]"):
+            with pytest.raises(InvalidModule, match=r"got x, which is shared as x = 2: S\[0\]") as error:
                 build(parse_module(text.replace("COUNT", "2")), mode=mode)
+            assert "mpiexec -n 2 relax-run FILE --mesh x=2 runs it" in str(error.value)

@@ -152,6 +152,11 @@ def test_bad_literal(text: str):
         literal(text)
 
 
+def test_text_without_quotes():
+    with pytest.raises(ToolError, match="got hi\nhint: a text has quotes of its own: '\"hi\"'$"):
+        literal("hi")
+
+
 def test_leaves_of_nested_results():
     array = np.float32([1, 2])
     result = (as_argument(array), (1, "text"), tvm_ffi.Shape((2, 3)), tvm_ffi.Array([7]))

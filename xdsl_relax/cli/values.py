@@ -192,9 +192,10 @@ def literal(text: str) -> object:
     try:
         return _as_argument(ast.literal_eval(text))
     except (ValueError, SyntaxError, TypeError, MemoryError) as error:
-        raise ToolError(
-            f'expected a value like 3, 2.5, true, (1, 2), [4, 8] (a shape) or "text", got {text}'
-        ) from error
+        message = f'expected a value like 3, 2.5, true, (1, 2), [4, 8] (a shape) or "text", got {text}'
+        if text.isidentifier():  # the shell has taken the quotes
+            message += f"\nhint: a text has quotes of its own: '\"{text}\"'"
+        raise ToolError(message) from error
 
 
 def _as_argument(value: object) -> object:

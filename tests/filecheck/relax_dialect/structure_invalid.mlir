@@ -54,7 +54,7 @@ relax.func @func_c3[%n](%x: !relax.tensor<[n * n], f32>) -> !relax.object {
 
 // -----
 
-// CHECK: 'relax.func' op @func_c4 is pure, but holds 'relax.call_packed', which is impure: it calls the packed function "f", which may have any effect; declare the function impure
+// CHECK: 'relax.func' op @func_c4 is pure, but holds 'relax.call_packed', which is impure: it calls the packed function "f", which may have any effect; write 'impure' before the body
 relax.func @func_c4(%x: !relax.object) -> !relax.object {
   relax.call_packed "f"(%x)
   relax.return %x
@@ -63,7 +63,7 @@ relax.func @func_c4(%x: !relax.object) -> !relax.object {
 // -----
 
 // The body of a branch counts too.
-// CHECK: 'relax.func' op @func_c4 is pure, but holds 'relax.print', which is impure: it writes to the standard output; declare the function impure
+// CHECK: 'relax.func' op @func_c4 is pure, but holds 'relax.print', which is impure: it writes to the standard output; write 'impure' before the body
 relax.func @func_c4(%c: !relax.prim<i1>) -> !relax.object {
   relax.if %c {
     relax.print "yes"()
@@ -172,7 +172,7 @@ relax.func @closure_c2(%x: !relax.object) -> !relax.object {
 
 // -----
 
-// CHECK: 'relax.closure' op is pure, but holds 'relax.print', which is impure: it writes to the standard output; declare the function impure
+// CHECK: 'relax.closure' op is pure, but holds 'relax.print', which is impure: it writes to the standard output; write 'impure' before the body
 relax.func @closure_c3(%x: !relax.object) -> !relax.object {
   %f = relax.closure (%y: !relax.object) -> !relax.object {
     relax.print "{}"(%y)
