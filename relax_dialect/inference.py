@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import cast
 
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, Operation
@@ -316,9 +317,12 @@ class InfersResultTypes(IRDLOperation, ABC):
     def _infer_with(cls, inference: Inference) -> tuple[StructInfo, ...]:
         """`infer`, for which a shape that is too large to compute with is an error of the op."""
         try:
-            return tuple(cls.infer(inference))
+            found: object = cls.infer(inference)
         except DimSizeError as error:
             raise VerifyException(f"'{cls.name}' op has a shape that is too large an expression: {error}") from error
+        if not isinstance(found, tuple | list):
+            raise TypeError(f"{cls.__name__}.infer expected to give a type for each result, as a tuple, got {found}")
+        return tuple(cast("Sequence[StructInfo]", found))
 
     @classmethod
     def parse_result_types(

@@ -75,6 +75,12 @@ def note_extension(module: str) -> None:
         _NOTED[module] = None
 
 
+def is_extension(module: str) -> bool:
+    """Whether a module is of a package that has registered something."""
+    package = module.partition(".")[0]
+    return any(name.partition(".")[0] == package for name in _NOTED)
+
+
 def extension_sources() -> Iterator[Path]:
     """The source files of the packages that have registered something."""
     seen = set[str]()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import fields
+from pathlib import Path
 from types import CodeType
 
 from xdsl.ir import Operation
@@ -12,6 +13,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.debug import Debug, debug_level
 from lowering.diagnostics import Finding, InvalidModule, render
+from tir_dialect.extensions import is_extension
 
 _EMIT_ERROR: CodeType = Operation.emit_error.__code__
 
@@ -33,11 +35,20 @@ def pass_failure(error: Exception, pass_name: str) -> PassError:
     if isinstance(error, DiagnosticException):
         report = render((Finding.at(op, message),)) if op is not None else message
         return PassError(f"pass '{pass_name}' failed\n{report}")
-    report = f"internal error in pass '{pass_name}': {type(error).__name__}: {message}"
+    report = f"internal error in pass '{pass_name}': {internal_error(error)}"
     if op is not None:
         report = f"{report}\n{render((Finding.at(op, 'was being rewritten'),))}"
     hint = "set RELAX_DEBUG=1 for the Python traceback, --reproducer FILE for a file that shows the failure"
     return PassError(with_traceback(report, error, hint))
+
+
+def internal_error(error: BaseException) -> str:
+    """What an internal error is, and where: in an extension if one has a part in it, else where it was raised."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    theirs = [each for each in frames if is_extension(str(each[0].f_globals.get("__name__", "")))]
+    frame, line = (theirs or frames)[-1]
+    code = frame.f_code
+    return f"{type(error).__name__}: {str(error).strip()} (at {Path(code.co_filename).name}:{line} in {code.co_name})"
 
 
 def with_traceback(message: str, error: BaseException, hint: str | None = None) -> str:

@@ -32,9 +32,9 @@ Mode: TypeAlias = Literal["native", "bytecode"]
 
 def build(
     module: ModuleOp,
+    target: Target | str | Sequence[Target | str] | None = None,
     *,
     mode: Mode = "native",
-    target: Target | str | Sequence[Target | str] | None = None,
     opt_level: int = 3,
     cache: CodeCache | bool = True,
     weights: Mapping[str, Any] | None = None,

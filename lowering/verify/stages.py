@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 
 from lowering.diagnostics import Finding, refuse
 from lowering.index import INDEX
+from tir_dialect.extensions import is_extension
 from tir_dialect.walking import walked
 
 
@@ -209,4 +210,6 @@ def _illegal(op: Operation, stage: str, why: str) -> Finding:
     removers = [name for name, entry in INDEX.items() if op.name in entry.removes]
     remover = next(iter(removers), "legalize-ops" if op.name.startswith("relax.") else None)
     hint = f"'{remover}' removes it; run it before" if remover is not None else None
+    if is_extension(type(op).__module__):
+        hint = "an extension registers its kernel by legalizes, or what it is made of by rewrites, for legalize-ops"
     return Finding.at(op, f"is not legal in stage {stage}, {why}", hint)

@@ -153,7 +153,7 @@ def test_bad_literal(text: str):
 
 
 def test_text_without_quotes():
-    with pytest.raises(ToolError, match="got hi\nhint: a text has quotes of its own: '\"hi\"'$"):
+    with pytest.raises(ToolError, match=r"got hi\nhint: a text has quotes of its own: '\"hi\"'$"):
         literal("hi")
 
 

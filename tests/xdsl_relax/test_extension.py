@@ -139,3 +139,58 @@ def test_an_extension_that_fails_is_named(package: Path, tmp_path: Path):
     )
     assert done.returncode == 1
     assert "no_such_module.here: ModuleNotFoundError: No module named 'no_such_module'" in done.stderr
+
+
+OPERATOR = """
+import numpy as np
+from xdsl.ir import Dialect
+from xdsl.irdl import operand_def, result_def
+from xdsl_relax import te
+from xdsl_relax.extend import Operator, TensorType, legalizes, op_definition, register_dialect
+
+@op_definition
+class HalfOp(Operator):
+    "Half of it."
+    name = "half.half"
+    x = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    @classmethod
+    def infer(cls, inference):
+        return (inference.tensor(0),)
+
+register_dialect(Dialect("half", [HalfOp]))
+
+@legalizes(HalfOp)
+def half(kernel, op):
+    x = kernel.tensor(op.x)
+    return te.compute(kernel.shape(op.result), lambda *i: x[i] * 0.5)
+"""
+
+MISTAKES = {
+    "return (inference.tensor(0),)": (
+        "return inference.tensor(0)",
+        "HalfOp.infer expected to give a type for each result, as a tuple, got !relax.tensor<[n], f32>",
+    ),
+    "x[i] * 0.5": ("np.log(x[i])", "has no callable log method (at half.py:24 in <lambda>)"),
+    "kernel.shape(op.result), ": ("", "missing 1 required positional argument: 'fcompute' (at half.py:24 in half)"),
+    "@legalizes(HalfOp)": (
+        "",
+        "hint: an extension registers its kernel by legalizes, or what it is made of by rewrites, for legalize-ops",
+    ),
+}
+
+
+def test_mistakes_of_an_extension_are_told_by_its_lines(tmp_path: Path):
+    (tmp_path / "m.mlir").write_text(MODEL.replace("smooth.softsign %x bias = 3.0", "half.half %x"))
+    for original, (mistake, expected) in MISTAKES.items():
+        (tmp_path / "half.py").write_text(OPERATOR.replace(original, mistake))
+        done = subprocess.run(
+            [sys.executable, "-m", "xdsl_relax.cli.relax_opt", "m.mlir", "-p", "relax-to-vm", "--load", "half.py"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+        assert (done.returncode, expected in done.stderr) == (1, True), done.stderr

@@ -24,7 +24,7 @@ from lowering.llvm.binding import CodegenError
 from lowering.locations import source_position
 from lowering.parsing import Misbound
 from tir_dialect.garbage import few_collections
-from xdsl_relax.errors import RelaxError, op_of_emit_error, with_traceback
+from xdsl_relax.errors import RelaxError, internal_error, op_of_emit_error, with_traceback
 
 INTERRUPTED = 130
 """The status of what Ctrl-C ended, as shells have it."""
@@ -111,7 +111,7 @@ def _describe(tool: str, error: BaseException) -> str:
             notes: tuple[str, ...] = tuple(getattr(error, "__notes__", ()))
             return "\n".join((f"{tool}: error: {error}", *notes))
         case _:
-            message = f"{tool}: internal error: {type(error).__name__}: {error}"
+            message = f"{tool}: internal error: {internal_error(error)}"
             return with_traceback(message, error, "set RELAX_DEBUG=1 for the Python traceback")
 
 
