@@ -6,6 +6,7 @@ import atexit
 import ctypes
 import json
 import os
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike, fspath
@@ -95,12 +96,16 @@ def load_library(
 
     Parallel loops of a call have `num_threads` threads at most, as those of a `VirtualMachine`.
 
-    `RuntimeError` if the processor lacks what the code needs, with the names of that; `OSError` if the file cannot be
-    loaded, `ValueError` if it is no library of `export_library`.
+    `RuntimeError` if the code is for another architecture, or the processor lacks what it needs; `OSError` if the file
+    cannot be loaded, `ValueError` if it is no library of `export_library`.
     """
     register_tensor_class()
     given = abspath(path) if exists(path) else fspath(path)  # a bare name is looked for where the system's are
     where = _as_it_is_now(given)
+    if (architecture := _architecture(where)) not in (None, platform.machine()):  # the system would say less
+        raise RuntimeError(
+            f"{fspath(path)}: the library is for {architecture}, and this machine is {platform.machine()}"
+        )
     library = ctypes.CDLL(where)
     try:
         text = ctypes.c_char.in_dll(library, SIGNATURES)
@@ -138,6 +143,20 @@ def _as_it_is_now(path: str) -> str:
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
             return shutil.copy(path, folder)
     return path
+
+
+_ARCHITECTURES = {62: "x86_64", 183: "aarch64"}
+"""By the numbers that ELF has for them."""
+
+
+def _architecture(path: str) -> str | None:
+    """The architecture of the code in a file of ELF, if it is one of these."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(20)
+    except OSError:
+        return None
+    return _ARCHITECTURES.get(int.from_bytes(header[18:20], "little")) if header[:4] == b"\x7fELF" else None
 
 
 def _refusal(library: ctypes.CDLL) -> str | None:

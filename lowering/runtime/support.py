@@ -80,8 +80,8 @@ class Support:
     text: Callable[[], str]
     """As this process uses it."""
 
-    library_text: Callable[[], str] | None = None
-    """As a shared library has it; `None` for what only this process uses."""
+    library_text: Callable[[Target], str] | None = None
+    """As a shared library for a machine has it; `None` for what only this process uses."""
 
 
 def _written(name: str) -> str:
@@ -94,7 +94,7 @@ BLOCKS = Support(frozenset(("relax_block_take", "relax_block_give")), partial(_w
 SCRATCH = Support(
     frozenset(("relax_scratch_take", "relax_scratch_give")),
     partial(_written, "scratch.ll"),
-    partial(_written, "scratch.ll"),
+    lambda target: _written("scratch.ll"),
 )
 """`ptr relax_scratch_take(i64 alignment, i64 bytes)` gives a block, or null where there is no memory;
 `void relax_scratch_give(ptr)` takes it back."""
@@ -102,7 +102,7 @@ SCRATCH = Support(
 THREADS = Support(
     frozenset(("relax_parallel", "relax_max_threads", "relax_set_num_threads", "relax_limit_threads")),
     host_text,
-    lambda: threads_text(Target.host()),
+    threads_text,
 )
 """`void relax_parallel(ptr body, ptr context, i64 lower, i64 upper, i32 threads)` calls `body(context, first, last)`
 for parts of the range; `i32 relax_max_threads()` and `void relax_set_num_threads(i32)` are about their number, and

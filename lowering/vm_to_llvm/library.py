@@ -45,15 +45,8 @@ def library_code(executable: ExecutableContents) -> LibraryCode:
     run. If there is none, a call raises `RuntimeError` that names what is missing for the last. Code whose target is
     not a `Target.code_key()` is not checked.
 
-    `ValueError` for an executable of other machines: the linker is of this one. `CodegenError` if LLVM does not know
-    the target of the objects.
+    `CodegenError` if LLVM does not know the target of the objects.
     """
-    own = Target.host()
-    names = dict.fromkeys(item.target for item in executable.native)
-    if other := [name for name in names if name.partition("-")[0] not in (own.arch, name)]:
-        raise ValueError(
-            f'the code is for "{other[0]}", a library is for this machine ({own.arch}): build it with target=host'
-        )
     variants = [_variant(target, objects) for target, objects in objects_by_target(executable).items()]
     called = set(json.loads(executable.metadata.notes.get(PACKED_NOTE, "[]")))
     sources = {"builtins.c": builtins_source()} if called & LIBRARY_BUILTINS else {}
@@ -85,8 +78,9 @@ def _variant(name: str, objects: Sequence[bytes]) -> _Variant:
     # Threads are limited by name.
     needed = [support for support in SUPPORT if support is THREADS or not called.isdisjoint(support.symbols)]
     options = CompileOptions(as_written=True)
-    texts = [each.library_text() for each in needed if each.library_text is not None]
-    support = [compile_cached("support", text, target or Target.host(), options) for text in texts]
+    machine = target or Target.host()
+    texts = [each.library_text(machine) for each in needed if each.library_text is not None]
+    support = [compile_cached("support", text, machine, options) for text in texts]
     features = frozenset[str]() if target is None else code_features(target) or frozenset[str]()
     return _Variant(name, target, [*objects, *support], features)
 

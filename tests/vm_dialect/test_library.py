@@ -1,3 +1,4 @@
+import platform
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import tvm_ffi
 from vm_dialect import ExecBuilder, Executable
 from vm_dialect.executable import FunctionKind, Metadata, NativeObject
 from vm_dialect.executable.library import SYMBOL_PREFIX, linker
+from vm_dialect.library import load_library
 
 # add_one(x), by the packed calling convention: the value of an argument is 8 bytes after its type index; 1 is `int`.
 SOURCE = """
@@ -75,5 +77,27 @@ def test_failures_of_the_linker_are_told(tmp_path: Path, monkeypatch: pytest.Mon
         made.export_library(tmp_path / "m.so")
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RuntimeError, match="needs a linker: install one of cc, gcc, clang, or set CC"):
-        linker()
+    with pytest.raises(RuntimeError, match=r"needs a linker for .*: install one of cc, gcc, clang, or set CC"):
+        linker(platform.machine())
+    with pytest.raises(RuntimeError, match="needs a linker for m68k: install m68k-linux-gnu-gcc, or set CC, such as "):
+        linker("m68k")
+
+
+def test_the_linker_of_another_architecture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It says what it makes code for."""
+    driver = tmp_path / "other cc"
+    driver.write_text("#!/bin/sh\necho m68k-linux-gnu\n")
+    driver.chmod(0o755)
+    monkeypatch.setenv("CC", f"'{driver}' --option")
+    assert linker("m68k") == [str(driver), "--option"]
+    with pytest.raises(RuntimeError, match="makes code for m68k-linux-gnu, and this is for riscv64: install "):
+        linker("riscv64")
+
+
+def test_a_library_of_another_architecture(tmp_path: Path):
+    """The system would say that there is no such file."""
+    path = tmp_path / "m.so"
+    machine, number = next(each for each in (("aarch64", 183), ("x86_64", 62)) if each[0] != platform.machine())
+    path.write_bytes(b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + b"\x03\x00" + bytes([number, 0]) + bytes(44))
+    with pytest.raises(RuntimeError, match=f"m.so: the library is for {machine}, and this machine is "):
+        load_library(path)

@@ -323,7 +323,10 @@ class Executable(ExecutableContents):
         `.weights`, which is mapped into memory when they are used first; or `given` by `load_library`. `host` names
         packed functions that whoever loads the library registers, though this package has them in Python.
 
-        `ValueError` if the executable has no native code for this machine, or calls functions of Python;
+        The linker is `$CC`, or else the C compiler driver of the system for the architecture of the code, which need
+        not be that of this machine.
+
+        `ValueError` if the executable has no native code for one architecture, or calls functions of Python;
         `RuntimeError` if no linker is found or it fails.
         """
         from vm_dialect.executable.library import export_library

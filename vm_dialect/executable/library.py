@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import secrets
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -245,7 +247,7 @@ class LibraryCode:
 def library_code(executable: ExecutableContents) -> LibraryCode:
     """What a shared library of an executable is linked from.
 
-    `ValueError` for code of another architecture; `RuntimeError` if the package `lowering` is not installed.
+    `RuntimeError` if the package `lowering` is not installed.
     """
     try:
         provider = import_module(_LIBRARIES)
@@ -271,6 +273,7 @@ LIBRARIES_NOTE = "libraries"
 """Note of the metadata: names of the libraries that the native objects need, separated by spaces, as for `cc -l`."""
 
 _DRIVERS = ("cc", "gcc", "clang")
+"""For code of this machine; for another one it is that of the GNU cross compilers."""
 
 
 Weights: TypeAlias = Literal["inside", "beside", "given"]
@@ -294,10 +297,13 @@ def export_library(
     With weights `beside`, they are written to `path` with `.weights`. `host` names packed functions that whoever loads
     the library registers, though this package has them in Python.
 
+    The linker is `$CC`, or else the C compiler driver of the system for the architecture of the code, which may be
+    another one than that of this machine.
+
     On a processor without the instructions that the code may use, each call raises `RuntimeError` that names them.
 
-    `ValueError` if the executable is not whole in native code of this kind of machine, or calls functions that a
-    library cannot have; `OSError` if there is no such folder; `RuntimeError` if no linker is found or it fails.
+    `ValueError` if the executable is not whole in native code of one architecture, or calls functions that a library
+    cannot have; `OSError` if there is no such folder; `RuntimeError` if no linker is found or it fails.
     """
     if weights not in get_args(Weights):
         raise ValueError(f"weights expected inside, beside or given, got {weights}")
@@ -305,14 +311,15 @@ def export_library(
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(parent))
     _check_native(executable)
     _check_functions(executable, host)
-    command = linker()
+    command = linker(_architecture(executable))
     code = library_code(executable)
     file = None if weights == "inside" else WeightFile.of(executable.constants)
     with tempfile.TemporaryDirectory() as folder, _replaced(Path(path)) as made:
         inputs = [*_objects(code, Path(folder)), *_data(executable, code, Path(folder), file)]
         libraries = [f"-l{name}" for name in executable.metadata.notes.get(LIBRARIES_NOTE, "").split()]
         exported = Path(folder, "exported")
-        names = f"{SYMBOL_PREFIX}*; {SIGNATURES}; {REFUSAL}; *{LIMIT_THREADS}"
+        # As a pattern, since LLD wants every name to be there, and code for all processors refuses none.
+        names = f"{SYMBOL_PREFIX}*; {SIGNATURES}; {REFUSAL}*; *{LIMIT_THREADS}"
         exported.write_text(f"{{ global: {names}; local: *; }};\n")
         options = ["-shared", "-fPIC", "-O1", f"-I{libinfo.find_include_path()}", f"-Wl,--version-script={exported}"]
         _run([*command, *options, "-o", str(made), *inputs, *libraries, "-lm", "-ldl", "-pthread"])
@@ -399,17 +406,38 @@ def _signatures(executable: ExecutableContents) -> str:
     return json.dumps({"functions": said, SIGNATURES_NOTE: executable.metadata.notes.get(SIGNATURES_NOTE, "")})
 
 
-def linker() -> list[str]:
-    """The command that links: `$CC`, or the C compiler driver of the system; `RuntimeError` if there is none."""
-    if chosen := os.environ.get("CC"):
-        return chosen.split()
-    for driver in _DRIVERS:
-        if found := shutil.which(driver):
-            return [found]
-    raise RuntimeError(
-        f"export_library needs a linker: install one of {', '.join(_DRIVERS)}, or set CC; "
-        "save() writes a file that needs none"
+def linker(architecture: str) -> list[str]:
+    """The command that links code for an architecture: `$CC`, or the C compiler driver of the system for it.
+
+    `RuntimeError` if there is none, or it says that it is for another architecture.
+    """
+    is_ours = architecture == platform.machine()
+    drivers = _DRIVERS if is_ours else (f"{architecture}-linux-gnu-gcc",)
+    advice = (
+        f"install {'one of ' if is_ours else ''}{', '.join(drivers)}, or set CC"
+        + (
+            ""
+            if is_ours
+            else f", such as CC='python -m ziglang cc -target {architecture}-linux-gnu' (pip install ziglang)"
+        )
+        + "; save() writes a file that needs none"
     )
+    if chosen := os.environ.get("CC"):
+        command = shlex.split(chosen)
+        if not is_ours and (made := _run([*command, "-dumpmachine"]).strip()).partition("-")[0] != architecture:
+            raise RuntimeError(f"the linker {chosen} makes code for {made}, and this is for {architecture}: {advice}")
+        return command
+    if (found := next(filter(None, map(shutil.which, drivers)), None)) is None:
+        raise RuntimeError(f"export_library needs a linker for {architecture}: {advice}")
+    return [found]
+
+
+def _architecture(executable: ExecutableContents) -> str:
+    """The architecture of the machine code; `ValueError` if there are several."""
+    names = dict.fromkeys(item.target.partition("-")[0] for item in executable.native if "-" in item.target)
+    if len(names) > 1:
+        raise ValueError(f"export_library: a library is for one architecture, and the code for {' and '.join(names)}")
+    return next(iter(names), platform.machine())
 
 
 def _check_native(executable: ExecutableContents) -> None:
@@ -439,10 +467,12 @@ def _check_native(executable: ExecutableContents) -> None:
         raise ValueError(f"export_library: the native code has no symbol {SYMBOL_PREFIX}{missing[0]}")
 
 
-def _run(command: Sequence[str]) -> None:
+def _run(command: Sequence[str]) -> str:
+    """What it writes; `RuntimeError` if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
         raise RuntimeError(f"cannot run the linker {command[0]}: {error}") from error
     if done.returncode != 0:
         raise RuntimeError(f"the linker {command[0]} failed: {done.stderr.strip()}")
+    return done.stdout

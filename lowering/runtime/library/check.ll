@@ -16,8 +16,9 @@ declare void @TVMFFIErrorSetRaisedFromCStr(ptr, ptr)
 @runtime_error = private constant [13 x i8] c"RuntimeError\00"
 @comma = private constant [3 x i8] c", \00"
 
-; The linker calls it when the library is opened.
-@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr @relax_choose, ptr null }]
+; The linker calls it when the library is opened. A constructor of LLVM would be in `.ctors`, which LLD ignores.
+@relax_at_open = internal global ptr @relax_choose, section ".init_array"
+@llvm.used = appending global [1 x ptr] [ptr @relax_at_open], section "llvm.metadata"
 
 ; The features of a variant are those of the table from its first to its last.
 define internal void @relax_choose() {

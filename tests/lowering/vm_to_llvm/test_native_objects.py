@@ -13,6 +13,7 @@ import tvm_ffi
 from xdsl.dialects.builtin import Float64Type, IntegerType, ModuleOp
 from xdsl.dialects.llvm import LLVMPointerType, LLVMVoidType
 
+from lowering import build
 from lowering.compiler.kernels import compile_prim_funcs
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.llvm_text import llvm_text
@@ -20,7 +21,6 @@ from lowering.parsing import parse_module
 from lowering.runtime.loading import ObjectSymbols, load_objects, object_symbols
 from lowering.vm_to_llvm.abi import RUNTIME
 from lowering.vm_to_llvm.convert_vm_to_llvm import lower_functions
-from lowering.vm_to_llvm.library import library_code
 from lowering.vm_to_llvm.loading import load_executable, load_functions, runs_on
 from lowering.vm_to_llvm.objects import function_code, function_options, wrapper_code
 from lowering.vm_to_llvm.runtime_text import ALWAYS, PARTS, TEXTS, format_string, parts_for, runtime_text
@@ -244,8 +244,35 @@ def test_executable_of_another_machine(executable):
     native = tuple(replace(item, target=other) for item in executable.native)
     with pytest.raises(RuntimeError, match=rf'no compiled code for this machine .*, only for: "{other}"'):
         load_executable(replace(executable, native=native))
-    with pytest.raises(ValueError, match=rf'the code is for "{other}", a library is for this machine'):
-        library_code(replace(executable, native=native))
+    with pytest.raises(ValueError, match="a library is for one architecture, and the code for "):
+        replace(executable, native=(*executable.native, *native)).export_library("m.so")
+
+
+OTHERS = {"x86_64": ("neoverse-n1", "aarch64", 183), "aarch64": ("x86-64-v3", "x86_64", 62)}
+"""For each architecture a processor of another one, and its number in ELF files."""
+
+CROSS_LINKER = """#!/bin/sh
+if [ "$1" = -dumpmachine ]; then echo {arch}-unknown-linux-gnu; exit; fi
+cp -r "$(dirname "$(for each; do case "$each" in */0.o) echo "$each";; esac; done)")" "{kept}"
+while [ "$1" != -o ]; do shift; done
+touch "$2"
+"""
+
+
+def test_a_library_for_another_architecture_is_linked_by_its_linker(tmp_path, monkeypatch):
+    """All that it is given is code for that, and the check of the processor is where each linker finds it."""
+    name, arch, number = OTHERS[Target.host().arch]
+    driver = tmp_path / "cc"
+    driver.write_text(CROSS_LINKER.format(arch=arch, kept=tmp_path / "kept"))
+    driver.chmod(0o755)
+    monkeypatch.setenv("CC", str(driver))
+    made = build(parse_module(KERNELS), name)
+    made.export_library(tmp_path / "m.so")
+    objects = [path.read_bytes() for path in (tmp_path / "kept").glob("*.o")]
+    assert len(objects) > 2
+    assert {int.from_bytes(data[18:20], "little") for data in objects} == {number}
+    assert [b".init_array" in data for data in objects].count(True) == 1
+    assert not any(b".ctors" in data for data in objects)
 
 
 HOST = Target("x86_64-pc-linux-gnu", "skylake", "+avx,+avx2,-sgx", 256)
