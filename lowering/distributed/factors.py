@@ -52,6 +52,8 @@ class Factors:
     """How the terms along factors that no result has are combined."""
     even: frozenset[str] = frozenset()
     """Factors that run over dimensions of different sizes, which the number of workers has to divide."""
+    blocks: Mapping[str, Dim] = field(default_factory=dict[str, Dim])
+    """Factors that run over dimensions of whole blocks, whose number the number of workers has to divide."""
     local: Mapping[str, LocalOp] = field(default_factory=dict[str, LocalOp])
     """Factors along which a worker has to know which tile it has: the op on its tiles is not the op alone. No tile may
     be empty.
@@ -132,6 +134,8 @@ def admits(op: Operation, factors: Factors, factor: str, axis: MeshAxis) -> bool
     if any(size is None for size in sizes) or axis.size.constant_value is None:
         return False
     workers, known = axis.size.constant_value, [size for size in sizes if size is not None]
+    if factor in factors.blocks:
+        return divides(workers, factors.blocks[factor])
     if factor in factors.even:
         return all(divides(workers, size) for size in known)
     if len(set(known)) != 1 and factor not in factors.equal:

@@ -86,6 +86,14 @@ LLAMA = tensor_parallel(
 LLAMA_CACHE = Plan({"keys*": Shard(2), "values*": Shard(2)})
 """The heads of its caches of keys and values, (batch, past, heads, head size)."""
 
+LLAMA_PACKED = Plan(
+    {f"*.{part}_proj.weight": Shard(0) for part in ("q", "k", "v", "gate", "up")}
+    | {f"*.{part}_proj.weight": Shard(1) for part in ("o", "down")}
+    | {"*embed_tokens.weight": Shard(0), "lm_head.weight": Shard(0)}
+)
+"""Of decoders from GGUF files, whose matrices are packed: (outputs, bytes of inputs). Workers share inputs if they
+divide the number of blocks."""
+
 BERT = tensor_parallel(
     columns=["*.self.query.weight", "*.self.key.weight", "*.self.value.weight", "*.intermediate.dense.weight"],
     rows=["*.output.dense.weight"],

@@ -21,7 +21,7 @@ from lowering.distributed.cost import (
     reduce_scatter,
     work,
 )
-from lowering.distributed.factors import factors_of
+from lowering.distributed.factors import dims, divides, factors_of
 from lowering.distributed.lower_distributed import MESH
 from lowering.distributed.program import shard
 from relax_dialect.ops.call_tir import CallTIROp
@@ -37,6 +37,7 @@ from relax_dialect.ops.collective import (
     StartOp,
 )
 from relax_dialect.ops.distributed import RedistributeReplicaToShardOp
+from relax_dialect.ops.manipulation import ReshapeOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import symbol_name
@@ -55,10 +56,15 @@ class Exchange:
     """What one worker sends in one call of the function; of rank 0, where the ranks differ."""
 
     def as_text(self) -> str:
-        """`relax.ccl.allreduce of 2 workers along x: 256 * n bytes in 2 messages`."""
+        """`relax.ccl.allreduce of 2 workers along x: 256 * n bytes in 2 messages`.
+
+        Of an all-gather before a dimension becomes heads, how many there are, if workers do not divide that.
+        """
         along = f" along {self.op.group_name}" if self.op.group_name else ""
         what = f"{self.op.name} of {self.workers} workers{along}"
-        return f"{what}: {self.sent.bytes} bytes in {self.sent.messages} messages"
+        text = f"{what}: {self.sent.bytes} bytes in {self.sent.messages} messages"
+        shape = _undivided(self.op, self.workers)
+        return text if shape is None else f"{text}, since {self.workers} workers do not divide {shape}"
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,19 @@ def _exchanges(func: FuncOp) -> Iterator[Exchange]:
         if isinstance(op, CollectiveOp) and not isinstance(op, RedistributeReplicaToShardOp | StartOp):
             workers = sizes.get(op.group_name, world)
             yield Exchange(op, workers, _sent(op, workers))
+
+
+def _undivided(op: Operation, workers: int) -> str | None:
+    """What a gathered dimension becomes whose tiles would end inside of a row of it: `6 of [1, n, 6, 4]`."""
+    if not isinstance(op, AllGatherOp):
+        return None
+    for user in (use.operation for use in op.results[0].uses):
+        if isinstance(user, ReshapeOp) and user.x == op.results[0]:
+            axis, old, new = op.axis.value.data, dims(user.x), dims(user.result)
+            first = new[axis] if axis < len(new) and old[:axis] == new[:axis] and old[axis] != new[axis] else None
+            if first is not None and not divides(workers, first):
+                return f"{first} of [{', '.join(map(str, new))}]"
+    return None
 
 
 def _sent(op: Operation, workers: int) -> Traffic:

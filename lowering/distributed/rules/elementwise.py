@@ -5,7 +5,8 @@ whole there. So `astype`, too.
 A2: `prelu` along every dimension, of which the one of its axis is that of the slopes, too.
 A3: softmax along every dimension but its axis.
 Q1: `quantize` and `dequantize` along every dimension; the one of the axis is that of scales and zero points, too.
-Q2: `dequantize_blocks` along every dimension but the last one, whose blocks stay in one piece.
+Q2: `dequantize_blocks` along every dimension; along the last one if workers divide the number of blocks, which stay in
+one piece.
 C1: `full`, `zeros` and `ones` along every dimension, and so the ones that are like another tensor.
 C2: `tril` and `triu` along every dimension but the last two.
 """
@@ -17,6 +18,7 @@ from relax_dialect.ops.activation import ClipOp, LeakyReluOp, LogSoftmaxOp, Prel
 from relax_dialect.ops.creation import FullLikeOp, FullOp, OnesLikeOp, OnesOp, TrilOp, TriuOp, ZerosLikeOp, ZerosOp
 from relax_dialect.ops.datatype import AstypeOp, DequantizeBlocksOp, DequantizeOp, QuantizeOp
 from relax_dialect.ops.operator import ElementwiseOp, Operator
+from tir_dialect.dims import constant, floordiv
 
 
 def elementwise(op: Operator) -> Factors:
@@ -59,9 +61,10 @@ def by_axis(op: QuantizeOp | DequantizeOp) -> Factors:
 @shards(DequantizeBlocksOp)
 def blocks(op: DequantizeBlocksOp) -> Factors:
     """Q2."""
-    rank = len(dims(op.packed))
-    labels = named("d", rank, [rank - 1])
-    return Factors([labels], [labels])
+    labels = named("d", len(dims(op.packed)))
+    row = dims(op.packed)[-1]
+    count = {} if row is None else {str(labels[-1]): floordiv(row, constant(op.block_format.bytes))}
+    return Factors([labels], [labels], blocks=count)
 
 
 @shards(FullOp, ZerosOp, OnesOp)

@@ -278,6 +278,103 @@ def _norm(program: Program, name: str, shape: Shape) -> None:
         program.emit(f"relax.nn.rms_norm {name}, {weight} axes = [-1]", shape)
 
 
+def _attention(program: Program, name: str, shape: Shape) -> None:
+    """Queries, keys and values of one tensor: any number of heads, which workers may not divide."""
+    if len(shape) == 3:
+        whole = program.fresh()
+        program.lines.append(f"{whole} = relax.expand_dims {name} axes = [0]")
+        mask = program.pick(("", ' causal_mask = "TopLeft"'))
+        program.emit(f"relax.nn.attention {whole}, {whole}, {whole}{mask}", ("1", *shape))
+        program.emit(f"relax.squeeze {program.values[-1][0]} axes = [0]", shape)
+
+
+def _scattered(program: Program, name: str, shape: Shape) -> None:
+    """Elements at positions along an axis, which a sort has found: numbers are distinct, or what is equal stays so."""
+    if not shape:
+        return
+    axis, order = program.draw(st.integers(0, len(shape) - 1)), program.fresh()
+    program.lines.append(f"{order} = relax.argsort {name} axis = {axis}")
+    if program.draw(st.booleans()):
+        program.emit(f"relax.gather_elements {name}, {order} axis = {axis}", shape)
+    else:
+        program.emit(f"relax.scatter_elements {name}, {order}, {name} axis = {axis}", shape)
+
+
+def _selected(program: Program, name: str, shape: Shape) -> None:
+    """The first elements in order, copies of elements, or half of a tensor."""
+    if not shape:
+        return
+    axis = int(program.draw(st.integers(0, len(shape) - 1)))
+    before, after = shape[:axis], shape[axis + 1 :]
+    kind = program.pick(("topk", "repeat", "split"))
+    if kind == "topk" and shape[axis] in ("4", "5", "6"):
+        program.emit(f'relax.topk {name} k = 2 axis = {axis} ret_type = "values"', (*before, "2", *after))
+    elif kind == "repeat" and shape[axis] in SYMBOLS:
+        program.emit(f"relax.repeat {name} repeats = 2 axis = {axis}", (*before, f"2 * {shape[axis]}", *after))
+    elif kind == "split" and shape[axis] in ("4", "6"):
+        first, second = program.fresh(), program.fresh()
+        program.lines.append(f"{first}, {second} = relax.split {name} sections = 2 axis = {axis}")
+        program.emit(f"relax.subtract {first}, {second}", (*before, str(int(shape[axis]) // 2), *after))
+
+
+def _quantized(program: Program, name: str, shape: Shape) -> None:
+    """Bytes with a scale for each element along an axis, and back; values at half steps may be rounded either way."""
+    if not shape or "*" in shape[-1]:
+        return
+    program.params.append((shape[-1],))
+    given, scale, zero = f"%p{len(program.params) - 1}", program.fresh(), program.fresh()
+    size, packed = program.fresh(), program.fresh()
+    program.lines += [
+        f"{scale}_ = relax.abs {given}",
+        f"{scale}_one = relax.ones_like {given}",
+        f"{scale} = relax.add {scale}_, {scale}_one",
+        f"{size} = relax.shape [{shape[-1]}]",
+        f"{zero} = relax.zeros {size} dtype = i8",
+        f"{packed}_ = relax.round {name}",
+        f"{packed}_scaled = relax.multiply {packed}_, {scale}",
+        f"{packed} = relax.quantize {packed}_scaled, {scale}, {zero} axis = -1 dtype = i8",
+    ]
+    program.emit(f"relax.dequantize {packed}, {scale}, {zero} axis = -1 dtype = f32", shape)
+    program.emit(f"relax.tanh {program.values[-1][0]}", shape)
+
+
+def _statistics(program: Program, name: str, shape: Shape) -> None:
+    """Normalisations with weights of one dimension, and slopes along it."""
+    if len(shape) < 2 or "*" in shape[1]:
+        return
+    program.params.append((shape[1],))
+    weight = f"%p{len(program.params) - 1}"
+    kind = program.pick(("prelu", "layer_norm", "instance_norm"))
+    if kind == "prelu":
+        program.emit(f"relax.nn.prelu {name}, {weight}", shape)
+    elif kind == "layer_norm" and len(shape) == 2:
+        program.emit(f"relax.nn.layer_norm {name}, {weight}, {weight} axes = [-1]", shape)
+    elif kind == "instance_norm" and len(shape) == 3:
+        program.emit(f"relax.nn.instance_norm {name}, {weight}, {weight} channel_axis = 1 axes = [2]", shape)
+
+
+def _triangle(program: Program, name: str, shape: Shape) -> None:
+    if len(shape) >= 2:
+        program.emit(f"relax.{program.pick(('tril', 'triu'))} {name}", shape)
+
+
+def _vectors(program: Program, name: str, shape: Shape) -> None:
+    """Products of vectors, and in which interval numbers are."""
+    if len(shape) != 1:
+        return
+    if program.draw(st.booleans()):
+        program.emit(f"relax.outer {name}, {name}", (shape[0], shape[0]))
+    else:
+        rounded, bounds, found = program.fresh(), program.fresh(), program.fresh()
+        program.lines += [
+            f"{rounded} = relax.round {name}",
+            f"{bounds} = relax.sort {rounded}",
+            f"{found} = relax.bucketize {rounded}, {bounds}",
+        ]
+        program.emit(f"relax.astype {found} dtype = f32", shape)
+        program.emit(f"relax.tanh {program.values[-1][0]}", shape)
+
+
 def _branch(program: Program, name: str, shape: Shape) -> None:
     """Two branches that use and give values as they like."""
     program.depth += 1
@@ -401,6 +498,13 @@ _STEPS: dict[str, Callable[[Program, str, Shape], None]] = {
     "where": _where,
     "einsum": _einsum,
     "image": _image,
+    "attention": _attention,
+    "scattered": _scattered,
+    "selected": _selected,
+    "quantized": _quantized,
+    "statistics": _statistics,
+    "triangle": _triangle,
+    "vectors": _vectors,
     "branch": _branch,
     "loop": _loop,
     "call": _call,

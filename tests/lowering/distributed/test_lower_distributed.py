@@ -5,6 +5,7 @@ import pytest
 
 from lowering.diagnostics import InvalidModule
 from lowering.distributed.program import Distribution
+from lowering.distributed.report import communication_text
 from lowering.parsing import parse_module
 from relax_dialect.interpreter.workers import WorkerError
 from tests.lowering.distributed.support import check_sharded, run_sharded
@@ -260,3 +261,62 @@ def test_positions_along_an_axis_of_which_a_worker_may_have_nothing_are_refused(
     }}"""
     with pytest.raises(InvalidModule, match="cannot be shared so along axis x"):
         run_pipeline(parse_module(text), "lower-distributed")
+
+
+@pytest.mark.parametrize(("heads", "shared", "workers"), [(4, 4, 2), (6, 6, 4), (3, 3, 2), (8, 2, 4)])
+def test_heads_that_workers_do_not_divide(heads: int, shared: int, workers: int):
+    """Attention of a tensor-parallel plan is right in any case; the report says why projections are gathered."""
+    queries, keys = heads * 4, shared * 4
+    text = f"""relax.func @main[%n](%x: !relax.tensor<[1, n, 8], f32>,
+        %q: !relax.tensor<[8, {queries}], f32, sharding<x = {workers}: S[1]>>,
+        %k: !relax.tensor<[8, {keys}], f32, sharding<x = {workers}: S[1]>>,
+        %v: !relax.tensor<[8, {keys}], f32, sharding<x = {workers}: S[1]>>,
+        %o: !relax.tensor<[{queries}, 8], f32, sharding<x = {workers}: S[0]>>) -> !relax.tensor<[1, n, 8], f32> {{
+      %0 = relax.matmul %x, %q
+      %1 = relax.matmul %x, %k
+      %2 = relax.matmul %x, %v
+      %s = relax.shape [1, n, {heads}, 4]
+      %t = relax.shape [1, n, {shared}, 4]
+      %3 = relax.reshape %0, %s
+      %4 = relax.reshape %1, %t
+      %5 = relax.reshape %2, %t
+      %6 = relax.nn.attention %3, %4, %5
+      %u = relax.shape [1, n, {queries}]
+      %7 = relax.reshape %6, %u
+      %8 = relax.matmul %7, %o
+      relax.return %8
+    }}"""
+    shapes = (8, queries), (8, keys), (8, keys), (queries, 8)
+    args = [[array(1, n, 8), *(array(*shape, seed=1) for shape in shapes)] for n in (1, 5)]
+    report = communication_text(check_sharded(text, args, "propagate-sharding,lower-distributed"))
+    if workers == 2 and heads == 4:
+        assert "allgather" not in report
+    else:
+        assert f", since {workers} workers do not divide {shared} of [1, n, {shared}, 4]" in report
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_packed_matrices(workers: int):
+    """Rows of outputs of the first, whole blocks of inputs of the second if workers divide their number: 4."""
+    mesh = f"x = {workers}"
+    text = f"""relax.func @main[%n](%x: !relax.tensor<[n, 32], f32>,
+        %up: !relax.tensor<[128, 34], ui8, sharding<{mesh}: S[0]>>,
+        %down: !relax.tensor<[6, 136], ui8, sharding<{mesh}: S[1]>>) -> !relax.tensor<[n, 6], f32> {{
+      %0 = relax.dequantize_blocks %up format = "q8_0"
+      %1 = relax.permute_dims %0
+      %2 = relax.matmul %x, %1
+      %3 = relax.dequantize_blocks %down format = "q8_0"
+      %4 = relax.permute_dims %3
+      %5 = relax.matmul %2, %4
+      relax.return %5
+    }}"""
+
+    def packed(rows: int, blocks: int) -> np.ndarray:
+        found = np.random.default_rng(rows).integers(0, 256, (rows, blocks, 34)).astype(np.uint8)
+        found[:, :, :2] = np.frombuffer(np.float16(0.125).tobytes(), np.uint8)
+        return found.reshape(rows, -1)
+
+    args = [[array(n, 32), packed(128, 1), packed(6, 4)] for n in (1, 3)]
+    report = communication_text(check_sharded(text, args, "propagate-sharding,lower-distributed"))
+    assert ("allgather" in report) == (workers == 3)
+    assert "allreduce" in report

@@ -90,7 +90,7 @@ case("PD1", "(d0 _) -> (d0 _)", "relax.nn.pad %a pad_width = [0, 0, 1, 1]", MATR
 case("P1", "(n c _ _) -> (n c _ _)", "relax.nn.max_pool2d %a pool_size = [2, 2]", IMAGE)
 case("Q1", "(d0 d1, d1, ) -> (d0 d1)", "relax.quantize %a, %b, %c axis = 1 dtype = i8", MATRIX, tensor("m"),
      tensor("", "i8"))  # fmt: skip
-case("Q2", "(d0 _) -> (d0 _)", 'relax.dequantize_blocks %a format = "q4_1"', tensor("n, 20", "ui8"))
+case("Q2", "(d0 d1) -> (d0 d1)", 'relax.dequantize_blocks %a format = "q4_1"', tensor("n, 20", "ui8"))
 case("E1", "(d0 _ d2, d0) -> (d0 _ d2)", "relax.reverse_sequence %a, %b", CUBE, NUMBERS)
 case("E2", "(d0, d1) -> (d1 d0, d1 d0)", '%e, %f = relax.meshgrid %a, %b indexing = "xy"', tensor("n"), tensor("m"))
 case("E3", "(N _ H W) -> (N _ H W _)", 'relax.layout_transform %a source = "NCHW" target = "NCHW2c"', IMAGE)
