@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def test_imports_point_one_way(path: Path):
     assert foreign <= ALLOWED[package], f"{package} must not import {', '.join(sorted(foreign - ALLOWED[package]))}"
 
 
+@cache
 def _graph() -> dict[Path, set[Path]]:
     """Which file imports which; what the face of a package hands on is imported from where the face has it."""
     modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
@@ -72,9 +74,6 @@ def _graph() -> dict[Path, set[Path]]:
     return {path: {each for each in sources if each is not None} for path, sources in found.items()}
 
 
-GRAPH = _graph()
-
-
 def _reachable(graph: dict[Path, set[Path]], start: Path) -> set[Path]:
     found, pending = set[Path](), [start]
     while pending:
@@ -94,7 +93,7 @@ def _knots(graph: dict[Path, set[Path]]) -> list[set[Path]]:
 def test_no_import_knots():
     """Files import one way, late and type-only imports included, so that each can be read after those that it imports;
     what is needed mutually is one file, a method that a subclass has, or an external model."""
-    tied = [", ".join(sorted(map(str, knot))) for knot in _knots(GRAPH)]
+    tied = [", ".join(sorted(map(str, knot))) for knot in _knots(_graph())]
     assert not tied, f"expected no files that import each other, got {'; '.join(tied)}"
 
 
@@ -113,7 +112,7 @@ def _entries(graph: dict[Path, set[Path]], folder: Path) -> dict[Path, set[Path]
 def test_folders_import_one_way(folder: Path):
     """So that a folder, too, can be read after those that it imports. What two folders share is in one that both
     import."""
-    tied = [", ".join(sorted(map(str, knot))) for knot in _knots(_entries(GRAPH, folder))]
+    tied = [", ".join(sorted(map(str, knot))) for knot in _knots(_entries(_graph(), folder))]
     assert not tied, f"expected no files and folders that import each other, got {'; '.join(tied)}"
 
 

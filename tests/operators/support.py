@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import ml_dtypes
 import numpy as np
+import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
@@ -87,17 +88,16 @@ class Knowledge:
 
 
 class Programs:
-    """Functions by name, each `(parameters, body)`; they become one module, and one artefact for each mode."""
+    """Functions by name, each `(parameters, body)`; they become one module, and one artefact for each mode.
 
-    def __init__(self, functions: Mapping[str, tuple[str, str]]):
-        self._functions = functions
+    The functions named in `seldom`, which only slow tests call, are a module of their own.
+    """
+
+    def __init__(self, functions: Mapping[str, tuple[str, str]], seldom: Collection[str] = ()):
+        self._functions = {name: parts for name, parts in functions.items() if name not in seldom}
+        self._seldom = Programs({name: functions[name] for name in seldom}) if seldom else None
         self._runners: dict[str, Runners] = {}
         self._of_first_call: dict[str, Runners] = {}
-
-    @property
-    def names(self) -> Iterable[str]:
-        """The functions."""
-        return self._functions
 
     @property
     def text(self) -> str:
@@ -142,6 +142,9 @@ class Programs:
 
     def check(self, name: str, args: Sequence[Any], expected: object, tolerance: Tolerance | None = None) -> None:
         """Runs a function in every mode: each result has to be `expected`, and the arguments stay what they were."""
+        if self._seldom is not None and name not in self._functions:
+            self._seldom.check(name, args, expected, tolerance)
+            return
         if Knowledge.level == "sharded":
             check_sharded(function(name, *self._functions[name]), args, expected, tolerance or tolerance_of(expected))
             return
@@ -153,6 +156,11 @@ class Programs:
             chosen = tolerance or tolerance_of(expected)
             assert_same(result, expected, chosen, f"{name} {mode} {[getattr(arg, 'shape', arg) for arg in args]}")
             assert_same(after, tuple(args), Tolerance(0, 0), f"{name} {mode} changed its arguments")
+
+
+def slow_ones(names: Iterable[str], seldom: Collection[str]) -> list[Any]:
+    """Names as parameters of a test, slow where they are called seldom."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in seldom)) for name in names]
 
 
 def tolerance_of(expected: object) -> Tolerance:

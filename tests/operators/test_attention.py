@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.interpreter.operators import einsum
-from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, wide
+from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, slow_ones, wide
 
 QKV = "%q: !relax.tensor<[b, s, h, d], {0}>, %k: !relax.tensor<[b, t, h, d], {0}>, %v: !relax.tensor<[b, t, h, e], {0}>"
 NARROW = QKV.replace("d]", "4]").replace("e]", "3]")
@@ -15,6 +15,7 @@ GROUPED = (
 SHARED = (
     "%q: !relax.tensor<[1, 2, h, 4], f32>, %k: !relax.tensor<[1, t, g, 4], f32>, %v: !relax.tensor<[1, t, g, 3], f32>"
 )
+SELDOM = ("scaled", "top", "bottom", "f16", "f64", "infinite")
 PROGRAMS = Programs(
     {
         **{d: (QKV.format(d), "relax.nn.attention %q, %k, %v") for d in ("f32", "bf16")},
@@ -47,7 +48,8 @@ PROGRAMS = Programs(
             "%v: !relax.tensor<[t, b, h, e], f32>",
             'relax.nn.attention %q, %k, %v q_layout = "BHSD" k_layout = "BHDS" v_layout = "SBHD" out_layout = "BHSD"',
         ),
-    }
+    },
+    SELDOM,
 )
 NEAR = Tolerance(1e-4, 1e-5)
 SIZES = ((0, 2, 3, 1), (1, 1, 1, 1), (2, 3, 5, 2), (1, 5, 3, 2), (2, 4, 0, 1))
@@ -77,14 +79,14 @@ def _seen(s: int, t: int, label: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("label", ["f32", "scaled", "top", "bottom", "window"])
+@pytest.mark.parametrize("label", slow_ones(["f32", "scaled", "top", "bottom", "window"], SELDOM))
 def test_attention(label: str, size: tuple[int, int, int, int]):
     operands = _operands(size)
     expected = _attention(*operands, _seen(size[1], size[2], label), 0.125 if label == "scaled" else 0.5)
     PROGRAMS.check(label, operands, expected, NEAR)
 
 
-@pytest.mark.parametrize("dtype", ["f16", "bf16", "f64"])
+@pytest.mark.parametrize("dtype", slow_ones(["f16", "bf16", "f64"], SELDOM))
 def test_other_floats(dtype: str):
     operands = _operands((2, 3, 5, 2), dtype)
     expected = _attention(*operands, np.ones((3, 5), bool)).astype(DTYPES[dtype])
@@ -116,6 +118,15 @@ def test_masks_that_choose(size: tuple[int, int, int, int]):
     expected = _attention(*operands, np.ones((s, t), bool))
     expected[:, :1] = 0
     PROGRAMS.check("hidden", [*operands, mask], expected, NEAR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+def test_rows_of_infinite_scores(size: tuple[int, int, int, int]):
+    _, s, t, _ = size
+    operands, mask = _operands(size), np.ones((s, t), bool)
+    mask[:1] = False
+    expected = _attention(*operands, np.ones((s, t), bool))
     expected[:, :1] = np.nan if t else 0
     PROGRAMS.check("infinite", [*operands, mask], expected, NEAR)
 

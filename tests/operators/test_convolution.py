@@ -10,7 +10,7 @@ import pytest
 import tvm_ffi
 
 from relax_dialect.interpreter.operators import einsum
-from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, wide
+from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, slow_ones, wide
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,10 @@ LINE = "%x: !relax.tensor<[n, c, p], {0}>, %w: !relax.tensor<[o, c, 3], {0}>"
 RUNS = [(name, shape) for name, case in CASES.items() for shape in SHAPES[case.rank]]
 RUNS += [("plane_back_reached", shape) for shape in ((1, 1, 1), (1, 2, 1), (2, 1, 3))]
 RUNS += [("plane_back_few", shape) for shape in ((1, 1, 1), (2, 1, 33), (1, 17, 16))]
+SELDOM = (
+    *("line_all", "plane", "space", "plane_back", "plane_back_in_parts", "plane_back_by_three", "plane_back_reached"),
+    *("plane_back_few_cut", "space_back", "line_f16", "line_bf16", "line_i32"),
+)
 PROGRAMS = Programs(
     {
         **{name: (case.params, case.body) for name, case in CASES.items()},
@@ -99,7 +103,8 @@ PROGRAMS = Programs(
             LINE.format("i8"),
             "relax.nn.conv1d %x, %w out_dtype = i32",
         ),
-    }
+    },
+    SELDOM,
 )
 NEAR = Tolerance(1e-5, 1e-4)
 
@@ -130,7 +135,10 @@ def _convolution(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize(("name", "shape"), RUNS)
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [pytest.param(name, shape, marks=[pytest.mark.slow] * (name in SELDOM)) for name, shape in RUNS],
+)
 def test_convolution(name: str, shape: tuple[int, ...]):
     case = CASES[name]
     x = random("f32", shape[0], case.channels, *shape[1:], low=-1, high=1)
@@ -160,13 +168,13 @@ def test_a_filter_for_each_channel():
     PROGRAMS.check("depthwise", [x, w], np.asarray(expected, np.float32), NEAR)
 
 
-@pytest.mark.parametrize("dtype", ["f16", "bf16", "f64", "i32", "i8"])
-def test_other_dtypes(dtype: str):
+@pytest.mark.parametrize("name", slow_ones(["line_f16", "line_bf16", "line_f64", "line_i32", "wider"], SELDOM))
+def test_other_dtypes(name: str):
+    dtype, target = (name[5:], DTYPES[name[5:]]) if name != "wider" else ("i8", np.int32)
     x, w = random(dtype, 2, 5, 8), random(dtype, 3, 5, 3, seed=1)
     exact = wide(x).astype(np.float64 if dtype[0] in "fb" else np.int64)
     kernel = wide(w).astype(exact.dtype)
     expected = sum(np.einsum("ncw,oc->now", exact[..., k : k + 6], kernel[..., k]) for k in range(3))
-    name, target = ("wider", np.int32) if dtype == "i8" else (f"line_{dtype}", DTYPES[dtype])
     PROGRAMS.check(name, [x, w], np.asarray(expected).astype(target))
 
 

@@ -58,24 +58,22 @@ UNARY: dict[str, Callable[[int], int]] = {
 }
 SHIFTS: dict[str, Callable[[int, int], int]] = {"left_shift": lambda x, y: x << y, "right_shift": lambda x, y: x >> y}
 
-PROGRAMS = Programs(
-    {
-        **{
-            f"{name}_{dtype}": (
-                f"%x: !relax.tensor<[n], {dtype}>, %y: !relax.tensor<[n], {dtype}>",
-                f"relax.{name} %x, %y",
-            )
-            for name in (*BINARY, *PREDICATES, *SHIFTS)
-            for dtype in INTEGERS
-        },
-        **{
-            f"{name}_{dtype}": (f"%x: !relax.tensor<[n], {dtype}>", f"relax.{name} %x")
-            for name in UNARY
-            if name != "relu"
-            for dtype in INTEGERS
-        },
-        **{f"relu_{dtype}": (f"%x: !relax.tensor<[n], {dtype}>", "relax.nn.relu %x") for dtype in INTEGERS},
-    }
+PROGRAMS = {
+    dtype: Programs(
+        {
+            **{
+                name: (f"%x: !relax.tensor<[n], {dtype}>, %y: !relax.tensor<[n], {dtype}>", f"relax.{name} %x, %y")
+                for name in (*BINARY, *PREDICATES, *SHIFTS)
+            },
+            **{name: (f"%x: !relax.tensor<[n], {dtype}>", f"relax.{name} %x") for name in UNARY if name != "relu"},
+            "relu": (f"%x: !relax.tensor<[n], {dtype}>", "relax.nn.relu %x"),
+        }
+    )
+    for dtype in INTEGERS
+}
+
+DTYPE = pytest.mark.parametrize(
+    "dtype", [pytest.param(each, marks=[pytest.mark.slow] * (each[-2:] in ("16", "32"))) for each in INTEGERS]
 )
 
 
@@ -99,11 +97,11 @@ def _check(name: str, dtype: str, function: Callable[..., int], *columns: list[i
     arguments = [np.array(column, DTYPES[dtype]) for column in columns]
     results = [function(*numbers) for numbers in zip(*columns, strict=True)]
     expected = np.array(results) if name in PREDICATES else _wrapped(results, dtype)
-    PROGRAMS.check(f"{name}_{dtype}", arguments, expected, IDENTICAL)
+    PROGRAMS[dtype].check(name, arguments, expected, IDENTICAL)
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("dtype", INTEGERS)
+@DTYPE
 @pytest.mark.parametrize("name", [*BINARY, *PREDICATES])
 def test_binary(name: str, dtype: str):
     numbers = _numbers(dtype)
@@ -111,13 +109,13 @@ def test_binary(name: str, dtype: str):
     _check(name, dtype, (BINARY | PREDICATES)[name], [x for x, _ in pairs], [y for _, y in pairs])
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
+@DTYPE
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name: str, dtype: str):
     _check(name, dtype, UNARY[name], _numbers(dtype))
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
+@DTYPE
 @pytest.mark.parametrize("name", SHIFTS)
 def test_shifts(name: str, dtype: str):
     pairs = [(x, by) for x in _numbers(dtype) for by in range(np.iinfo(DTYPES[dtype]).bits)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.operators.support import DTYPES, Programs, Tolerance, random
+from tests.operators.support import DTYPES, Programs, Tolerance, random, slow_ones
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 
@@ -71,6 +71,10 @@ MANY = (
     'activations = "hard_sigmoid elu softsign affine leaky_relu scaled_tanh" clip = 0.75 '
     "alphas = [0.25, 1.0, 0.0, 0.5, 0.1, 0.9] betas = [0.5, 0.0, 0.0, 0.125, 0.0, 0.8]"
 )
+SELDOM = (
+    *("rnn_first", "lstm_first", "lstm_many", "gru_others", "rnn_relu", "gru_f64"),
+    *("bytes_lstm_ui8", "bytes_gru_i8", "bytes_rnn_ui8"),
+)
 PROGRAMS = Programs(
     {
         **{f"{kind}_{d}": _program(kind, d) for kind, directions in DIRECTIONS.items() for d in directions},
@@ -92,7 +96,8 @@ PROGRAMS = Programs(
         "lstm_known": _with_units(KNOWN, *_program("lstm", "bidirectional")),
         "gru_known": _with_units(KNOWN, *_program("gru", "reverse")),
         "bytes_known": _with_units(KNOWN, *_bytes_program("lstm", "i8")),
-    }
+    },
+    SELDOM,
 )
 
 
@@ -180,13 +185,14 @@ def test_directions(kind: str, sizes: tuple[int, int, int, int]):
         PROGRAMS.check(f"{kind}_{direction}", args, _expected(kind, direction, args), WIDE)
 
 
-@pytest.mark.parametrize("kind", GATES)
-def test_batch_first(kind: str):
+@pytest.mark.parametrize("name", slow_ones([f"{kind}_first" for kind in GATES], SELDOM))
+def test_batch_first(name: str):
+    kind, _, _ = name.partition("_")
     args = _arguments(kind, 2, (4, 3, 2, 5))
     y, *last = _expected(kind, "bidirectional", args)
     moved = [a.swapaxes(0, 1).copy() if at in (0, 5, 6) and a.ndim == 3 else a for at, a in enumerate(args)]
     expected = (y.transpose(2, 0, 1, 3).copy(), *(each.swapaxes(0, 1).copy() for each in last))
-    PROGRAMS.check(f"{kind}_first", moved, expected, WIDE)
+    PROGRAMS.check(name, moved, expected, WIDE)
 
 
 def test_variants():
@@ -202,6 +208,7 @@ def _clipped(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: f(np.clip(x, -0.75, 0.75))
 
 
+@pytest.mark.slow
 def test_functions():
     many: list[Callable[[Any], Any]] = [
         lambda x: np.clip(0.25 * x + 0.5, 0, 1),
@@ -224,11 +231,10 @@ def test_functions():
     PROGRAMS.check("rnn_relu", args, expected, WIDE)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "direction"), [("lstm_f16", "lstm", "forward"), ("gru_f64", "gru", "reverse")]
-)
-def test_other_dtypes(name: str, kind: str, direction: str):
-    dtype = name[-3:]
+@pytest.mark.parametrize("name", slow_ones(["lstm_f16", "gru_f64"], SELDOM))
+def test_other_dtypes(name: str):
+    kind, _, dtype = name.partition("_")
+    direction = "forward" if kind == "lstm" else "reverse"
     args = _arguments(kind, 1, (5, 3, 4, 3), dtype)
     tolerance = Tolerance(1e-2, 4e-3) if dtype == "f16" else Tolerance(1e-12, 1e-12)
     PROGRAMS.check(name, args, _expected(kind, direction, args), tolerance)
@@ -318,8 +324,9 @@ def _bytes_step(kind: str, x: Any, product: Any, s: list[Any], p: Any) -> list[A
 BYTES_SIZES = [(0, 1, 3), (1, 1, 1), (3, 0, 2), (3, 2, 0), (4, 3, 5), (2, 1, 37), (3, 17, 8)]
 
 
-@pytest.mark.parametrize(("kind", "weights"), BYTES)
-def test_bytes(kind: str, weights: str):
+@pytest.mark.parametrize("name", slow_ones([f"bytes_{kind}_{weights}" for kind, weights in BYTES], SELDOM))
+def test_bytes(name: str):
+    _, kind, weights = name.split("_")
     for t, b, h in BYTES_SIZES:
         args = _bytes_arguments(kind, weights, t, b, h)
-        PROGRAMS.check(f"bytes_{kind}_{weights}", args, _bytes_expected(kind, args), WIDE)
+        PROGRAMS.check(name, args, _bytes_expected(kind, args), WIDE)

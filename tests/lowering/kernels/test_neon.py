@@ -29,7 +29,7 @@ def inner_loops(text: str) -> Iterator[str]:
             yield body[: back.start()]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("name", "machine"), [*((name, "neoverse-n1") for name in FUNCTIONS), ("convolution in blocks of 8", "cortex-a53")]
 )

@@ -35,7 +35,7 @@ def test_candidates_depend_on_the_seed_only():
     assert first == again != other
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "facts",
     [

@@ -42,6 +42,7 @@ def test_names_of_functions_and_kernels(mode: Mode, tmp_path: Path):
     check(VirtualMachine(Executable.load(tmp_path / "names.rvm")), functions, kernels)
 
 
+@pytest.mark.slow
 @given(st.lists(NAMES.filter(is_text), min_size=4, max_size=8, unique=True), st.sampled_from(["native", "bytecode"]))
 @settings(max_examples=8, deadline=None)
 def test_any_names(names: list[str], mode: Mode):

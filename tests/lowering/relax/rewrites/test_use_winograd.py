@@ -45,7 +45,7 @@ def convolution(x: np.ndarray, w: np.ndarray, padding: list[int], dilation: int 
     return np.einsum("nchwij,kcij->nkhw", windows, w.astype("f8"), optimize=True)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dilation", [1, 3])
 @pytest.mark.parametrize("tile", BOUNDS)
 @pytest.mark.parametrize("padding", PADDINGS, ids=str)
@@ -102,7 +102,7 @@ def byte_network(dtype: str, w: np.ndarray, around: float = 0, dilation: int = 1
     return builder.get()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("data", "dtype"), [("ui8", np.int8), ("i8", np.int8), ("i8", np.uint8)], ids=str)
 @pytest.mark.parametrize("dilation", [1, 2])
 def test_bytes_are_exact(data: str, dtype: type, dilation: int):
