@@ -42,6 +42,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     return subprocess.run([lit, "-j1", "-v", folder], capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PASS)
 def test_passes(report: str, name: str):
     assert f"PASS: xdsl-relax :: {name}.mlir" in report

@@ -12,6 +12,7 @@ from tests.fuzz.generic_ops import DIALECTS, failures, samples
 SHARE = 0.1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_share_of_all_changes(dialect: str):
     _all_are_refused(samples(dialect, 1), SHARE)

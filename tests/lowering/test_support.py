@@ -67,6 +67,7 @@ def test_arguments_are_copied():
     assert after.tolist() == [1, 1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [0, 1, 7])
 def test_run_everywhere_gives_what_the_interpreter_gives(size: int):
     x = np.linspace(-1, 1, size, dtype=np.float32)

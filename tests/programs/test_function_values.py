@@ -89,6 +89,7 @@ def value(mode: str, name: str, *args: object) -> Callable[..., object]:
     return result
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_prim_func_called_from_outside(mode: str):
     x, y = tvm_ffi.from_dlpack(arange(3)), tvm_ffi.from_dlpack(np.zeros(3, np.float32))
@@ -132,6 +133,7 @@ relax.func @given(%f: !relax.func<* -> !relax.object, impure>, %x: !relax.object
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_packed_functions(mode: str):
     tvm_ffi.register_global_func("tests.function_values.next", lambda number: number + 1, override=True)

@@ -132,6 +132,7 @@ def test_recursion_in_a_loop(mode: str):
     assert runner(parse_module(SUM), "in_loop", mode)(2, number(3)) == 21
 
 
+@pytest.mark.sampled(2)
 @EACH_MODE
 def test_recursion_without_end(mode: str):
     module = parse_module(SUM)
@@ -144,6 +145,7 @@ def test_recursion_without_end(mode: str):
             run(number(1))
 
 
+@pytest.mark.sampled(2)
 @EACH_MODE
 def test_tail_recursion(mode: str):
     assert runner(parse_module(SUM), "count", mode)(number(5_000), number(0)) == 12_502_500

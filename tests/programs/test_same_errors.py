@@ -287,6 +287,7 @@ def converted(argument: object) -> object:
     return as_arguments([argument])[0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_calls_read_alike(name: str):
     for arguments in WRONG[name]:
@@ -307,6 +308,7 @@ def test_captured_values_are_no_arguments():
         assert "from_outside_f: argument #1 (b): expected a tensor, got int" in second, mode
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", UNFIT)
 def test_operators_that_do_not_fit_read_alike(name: str):
     """Compiled code is made for all sizes; of those that the program does not name, only numbers are said."""

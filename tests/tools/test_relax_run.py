@@ -181,6 +181,7 @@ def test_a_packed_function_that_nobody_has_registered(tmp_path: Path, mode: str,
     assert "Traceback" not in err
 
 
+@pytest.mark.sampled(3)
 @each_mode
 @pytest.mark.parametrize(
     ("arguments", "expected"),

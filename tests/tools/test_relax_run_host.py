@@ -11,6 +11,7 @@ from xdsl_relax.cli.relax_run import main
 PROGRAMS = Path(__file__).parents[1] / "relax_dialect/frontend/tvmscript/programs"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["native", "bytecode", "interpret"])
 def test_host_function(mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "add.mlir"

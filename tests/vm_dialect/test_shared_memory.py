@@ -28,6 +28,7 @@ def together(workers: int, work: Callable[[SharedMemory, int], int], timeout: fl
         return list(pool.map(work, groups, range(workers)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("workers", [2, 3, 8])
 def test_sums(workers: int):
     rng = np.random.default_rng(0)

@@ -90,6 +90,7 @@ def test_shapes_of_shared_tensors():
     check_sharded(text, [[array(4 * n, 6)] for n in (1, 3)])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "int8"])
 def test_take_along_a_shared_axis(dtype: str):
     """Each worker takes from its rows, zeros for those of others; indices out of range mean what they do in all."""

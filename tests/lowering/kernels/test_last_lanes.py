@@ -73,6 +73,7 @@ def check(name: str, dtype: str, func: PrimFuncOp, kernels: Kernels, n: int) -> 
     assert (beside == 0xA5).all(), f"{name} of {n} elements writes beside its result"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_any_size(dtype: str) -> None:
     funcs, kernels = kernels_of(dtype, ("n",))

@@ -222,6 +222,7 @@ relax.func @main[%n, %m](%x: !relax.tensor<[n, m], f32>, %v: !relax.tensor<[n], 
 """Stages with the iterator of a block around them in their indices, in a function that is no list of stages."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sizes", [(1, 1), (3, 40), (5, 7)])
 def test_stages_in_blocks(sizes: tuple[int, int]):
     x, t = (np.arange(n * m, dtype=np.float32).reshape(n, m) % 7 for n, m in (sizes, sizes[::-1]))

@@ -194,6 +194,7 @@ SINGLE = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("passes", SINGLE)
 @pytest.mark.parametrize(
     "text", [REDUCTION, FUSED, REPEATED, VECTORS], ids=["reduction", "fused", "repeated", "vectors"]

@@ -226,6 +226,7 @@ relax.func @main(%x: !relax.tensor<*, f32>) -> !relax.object {
 """
 
 
+@pytest.mark.sampled(2)
 @needs_linker
 @pytest.mark.parametrize("name", ["relax.fft", "relax.linalg", "tvm.contrib.sort.argsort", "vm.builtin.ccl_allreduce"])
 def test_functions_of_python_are_refused_by_name(name: str, tmp_path: Path):

@@ -111,6 +111,7 @@ def test_an_integer_that_is_too_big(checks):
             checks[name](1 << 80)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ELEMENT_TYPES)
 def test_every_element_type(native, name):
     element = ELEMENT_TYPES[name]

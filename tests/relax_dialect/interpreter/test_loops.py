@@ -103,6 +103,7 @@ relax.func @reversed[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[_], f32>
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_many_iterations(mode: str):
     """Many more than a stack holds; a million where that is quick."""

@@ -159,6 +159,7 @@ def test_compiled_steps_give_the_same(family: str):
         _near(np.from_dlpack(machine["step"](IDS[at], *caches.arguments_of_batch(at))), expected[at])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["interpret", "bytecode", "native"])
 @pytest.mark.parametrize("cache_format", ["f32", pytest.param("i8", marks=pytest.mark.slow)])
 def test_tokens_that_were_taken_back_leave_nothing(mode: str, cache_format: CacheFormat):

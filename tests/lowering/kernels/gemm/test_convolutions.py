@@ -167,6 +167,7 @@ def fused() -> tuple[PrimFuncOp, Kernels]:
     return func, compile_prim_funcs(module, cache=NO_CACHE)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "sizes", [(1, 1, 1), (3, 17, 40), (0, 4, 4), (4, 4, 0), (40, 70, 1000), (16, 33, 700)], ids=str
 )

@@ -92,6 +92,7 @@ SHARED = "host cores=5 task-percent=1"
 """A task for each twenty thousand products."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("machine", [SHARED, f"{SHARED} l2-bytes=4096", f"{SHARED} l2-bytes=4096 l3-bytes=20000"])
 def test_tasks_have_tiles_side_by_side(machine: str) -> None:
     """Of panels or of strips of rows, in one block or several; columns are packed once or for each block."""

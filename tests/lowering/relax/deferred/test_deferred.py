@@ -87,6 +87,7 @@ def test_symbols_and_bounds_of_the_surroundings():
     np.testing.assert_array_equal(run_everywhere(program, "main", [3, x]), x.reshape(3, 3).T)
 
 
+@pytest.mark.sampled(2)
 @MODE
 def test_a_result_is_what_a_cast_says(mode: str):
     program = f"""

@@ -20,6 +20,7 @@ relax.func @main[%n, %k](%x: !relax.tensor<[n, k], f32>, %w: !relax.tensor<[8, k
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_parts_make_the_whole(mode: str):
     rng = np.random.default_rng(0)

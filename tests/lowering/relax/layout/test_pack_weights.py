@@ -71,6 +71,7 @@ def close(result: np.ndarray, expected: np.ndarray, dtype: str) -> None:
     np.testing.assert_allclose(result.astype("f8"), expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("panels", "machine"), in_turn(MACHINES, (*MACHINES[1:], MACHINES[0])))
 def test_any_machine_reads_the_panels_of_any_other(panels: str, machine: str) -> None:
     """Two of the sums for each pair; each machine writes and reads panels for all of them."""

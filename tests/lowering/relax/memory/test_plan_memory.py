@@ -197,6 +197,7 @@ relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[2 * n], f32>
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [0, 1, 33])
 def test_operands_of_concat_are_not_overwritten(size: int):
     """The class of TVM issue 19577: what is concatenated is used again."""
@@ -221,6 +222,7 @@ relax.func @main(%x: !relax.tensor<[_, _], f32>, %y: !relax.tensor<[_], f32>) ->
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (3, 5)])
 def test_sizes_that_are_bound_on_the_way(shape: tuple[int, int]):
     """The class of TVM issue 20195: what a kernel needs is bound before the kernel is called."""

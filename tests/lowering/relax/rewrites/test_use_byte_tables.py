@@ -24,6 +24,7 @@ def program(dtype: str, function: str) -> str:
     """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("dtype", "function"), [("ui8", "sigmoid"), ("i8", "tanh"), ("i8", "nn.silu")])
 def test_every_byte(dtype: str, function: str) -> None:
     x = ALL.view({"ui8": np.uint8, "i8": np.int8}[dtype]).reshape(16, 16)

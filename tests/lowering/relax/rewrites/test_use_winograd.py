@@ -136,6 +136,7 @@ def test_the_pass_means_the_same_for_bytes():
     check_pass(byte_network("ui8", w, around=9), 'use-winograd{target="x86-64-v3"}', [[x]])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("around", [300, -1.5, float("nan")])
 def test_what_is_around_bytes_is_converted_to_one(around: float):
     w = np.random.default_rng(3).integers(-128, 128, (16, 3, 3, 64)).astype(np.int8)

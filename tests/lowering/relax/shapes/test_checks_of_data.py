@@ -107,6 +107,7 @@ def ways() -> Mapping[str, Outcome]:
     return {mode: partial(called, mode) for mode in ("interpret", "optimized", *machines)}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_data_without_meaning_is_the_same_everywhere(ways: Mapping[str, Outcome], name: str) -> None:
     for size in SIZES:

@@ -69,6 +69,7 @@ def test_an_argument_of_another_rank_or_dtype(mode: str):
             run(wrong)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("sizes", ["[m, n]", "[k, m]"])
 def test_sizes_that_may_differ_are_checked(mode: str, sizes: str):

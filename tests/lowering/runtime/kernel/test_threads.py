@@ -213,6 +213,7 @@ def count_in_pool() -> int:
     return len(set(seen))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variables", "threads"),
     [
@@ -264,6 +265,7 @@ print(most, [sorted(os.sched_getaffinity(worker)) for worker in workers], *state
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variables", "found"),
     [

@@ -8,6 +8,7 @@ import pytest
 EDGES = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 2.0**-149, -(2.0**-149), 3.4e38, -3.4e38, 0.5]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["maximumf", "minimumf"])
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16, 48])
 def test_extrema(name: str, lanes: int, same_as_interpreter) -> None:

@@ -96,6 +96,7 @@ def test_quotients_by_one_divisor(op: str, type_: str, machine: str, same_as_int
     same_as_interpreter(by_scalars(op, type_, *x.shape), arguments, {}, target=machine)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("machine", ["host", "x86-64-v3"])
 @pytest.mark.parametrize("op", OPS)
 def test_all_quotients_of_bytes(op: str, machine: str, same_as_interpreter) -> None:

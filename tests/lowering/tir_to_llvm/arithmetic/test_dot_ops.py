@@ -25,6 +25,7 @@ def program(left: str, right: str, total: str, lanes: int) -> str:
     }}"""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("lanes", [16, 8, 2])
 @pytest.mark.parametrize("left", ["i8", "ui8"])
 @pytest.mark.parametrize("right", ["i8", "ui8"])

@@ -185,6 +185,7 @@ def test_upper_bits_of_bytes_count_for_nothing(computed):
         np.testing.assert_array_equal(result, x.view(dtype).astype(np.int32))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("type_", NARROW)
 def test_vectors_with_masks(type_: str, both):
     text = f"""

@@ -104,6 +104,7 @@ def test_integer_division(op: str, type_: str, loop: str, same_as_interpreter):
     same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("divisor", [0, 1, -1, 2, -2, 3, -3, 8, 100])
 @pytest.mark.parametrize("op", DIVISIONS)
 def test_division_by_constants(op: str, divisor: int, same_as_interpreter):
@@ -112,6 +113,7 @@ def test_division_by_constants(op: str, divisor: int, same_as_interpreter):
     same_as_interpreter(elementwise(op, ["i32"], "i32", "serial"), [x, np.zeros_like(x)], {})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("type_", ["i8", "i64"])
 @pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])

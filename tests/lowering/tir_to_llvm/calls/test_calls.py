@@ -32,6 +32,7 @@ tir.prim_func @f[%n](%X: !tir.buffer<[n], i32>, %Y: !tir.buffer<[n], i32>) {
 }"""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["", "parallel", "vectorized", "unrolled"])
 def test_assertions_raise_from_any_loop(kind: str, tir):
     f = compile_prim_funcs(tir(ASSERTING.replace("KIND", kind)), cache=NO_CACHE).packed("f")

@@ -80,6 +80,7 @@ tir.prim_func @f(%X: !tir.buffer<[37], f32>, %Y: !tir.buffer<[37], f32>, %Z: !ti
 }"""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["", "vectorized", "parallel"])
 @pytest.mark.parametrize("sign", [1, -1, 0])
 def test_branches_with_results(sign: int, kind: str, same_as_interpreter):

@@ -59,6 +59,7 @@ CONVERTED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", CONVERTED)
 def test_conversions(kind: str, same_as_interpreter) -> None:
     source, target = CONVERTED[kind]

@@ -102,6 +102,7 @@ def test_error(name: str, kind: str, kernels: Kernels):
     check_function(name, kind, kernels, map(inputs, range(3)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "low", "high"),
     [

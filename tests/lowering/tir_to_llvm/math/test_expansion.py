@@ -56,6 +56,7 @@ def test_error_of_powers(kind: str, target: str, tir):
         check("powf", (x, y), got, exact)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target", ["host", "x86-64-v3", "x86-64-v2"])
 @pytest.mark.parametrize("kind", ["serial", "vectorized"])
 def test_error_of_angles_of_points(kind: str, target: str, tir):

@@ -30,6 +30,7 @@ def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     return [np.arange(np.prod(shape), dtype="f4").reshape(shape) for shape in shapes]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(0, 1), (1, 1), (3, 7), (40, 100)])
 def test_sizes_come_from_the_shapes_or_from_the_caller(shape: tuple[int, int], scale: tvm_ffi.Function):
     x, y = arrays(shape, shape)
@@ -198,6 +199,7 @@ def as_tensor(array: np.ndarray, type_: str) -> Any:
     return tensor
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("type_", "good", "bad", "kind"),
     [

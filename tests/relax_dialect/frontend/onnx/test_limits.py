@@ -94,6 +94,7 @@ def test_slices(mode: str, start: int, end: int, step: int, expected: list[int])
         np.testing.assert_array_equal(found, np.array(expected, np.float32))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_steps_of_0(mode: str):
     message = "main: '{}' steps: expected none of 0, got as many.*: zeros = 1, 0"
@@ -164,6 +165,7 @@ def test_axes_out_of_range(mode: str):
             run(mode, operator, inputs)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_places_in_a_cache(mode: str):
     cache, update = np.zeros((2, 4, 1), np.float32), np.ones((2, 2, 1), np.float32)

@@ -40,6 +40,7 @@ def _check(model: ModelProto, weights: np.ndarray, most_bytes: float, path: Path
     np.testing.assert_allclose(found, X @ weights.T, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("bits", "has_zero"), [(4, False), (4, True), (8, True)])
 def test_products_with_few_bits(bits: int, has_zero: bool, tmp_path: Path):
     integers = RNG.integers(0, 1 << bits, (N, K // SIZE, SIZE), np.uint8)
