@@ -153,17 +153,18 @@ TORCH: Mapping[str, str] = {
     """,
     "convolution": """
         aten._adaptive_avg_pool2d.default aten._adaptive_avg_pool2d_backward.default
-        aten._adaptive_avg_pool3d.default aten.adaptive_avg_pool1d.default aten.adaptive_avg_pool2d.default
-        aten.adaptive_avg_pool3d.default aten.adaptive_max_pool1d.default aten.adaptive_max_pool2d.default
-        aten.adaptive_max_pool2d_backward.default aten.adaptive_max_pool3d.default
-        aten.adaptive_max_pool3d_backward.default aten.avg_pool1d.default aten.avg_pool2d.default
-        aten.avg_pool2d_backward.default aten.avg_pool3d.default aten.conv1d.default aten.conv1d.padding
-        aten.conv2d.default aten.conv2d.padding aten.conv3d.default aten.conv3d.padding
-        aten.conv_transpose1d.default aten.conv_transpose2d.input aten.conv_transpose3d.input
-        aten.convolution.default aten.fractional_max_pool2d.default aten.fractional_max_pool3d.default
-        aten.max_pool1d.default aten.max_pool2d.default aten.max_pool2d_with_indices.default
-        aten.max_pool2d_with_indices_backward.default aten.max_pool3d.default aten.max_pool3d_with_indices.default
-        aten.max_pool3d_with_indices_backward.default aten.max_unpool2d.default aten.max_unpool3d.default
+        aten._adaptive_avg_pool3d.default aten._adaptive_avg_pool3d_backward.default
+        aten.adaptive_avg_pool1d.default aten.adaptive_avg_pool2d.default aten.adaptive_avg_pool3d.default
+        aten.adaptive_max_pool1d.default aten.adaptive_max_pool2d.default aten.adaptive_max_pool2d_backward.default
+        aten.adaptive_max_pool3d.default aten.adaptive_max_pool3d_backward.default aten.avg_pool1d.default
+        aten.avg_pool2d.default aten.avg_pool2d_backward.default aten.avg_pool3d.default
+        aten.avg_pool3d_backward.default aten.conv1d.default aten.conv1d.padding aten.conv2d.default
+        aten.conv2d.padding aten.conv3d.default aten.conv3d.padding aten.conv_transpose1d.default
+        aten.conv_transpose2d.input aten.conv_transpose3d.input aten.convolution.default
+        aten.fractional_max_pool2d.default aten.fractional_max_pool3d.default aten.max_pool1d.default
+        aten.max_pool2d.default aten.max_pool2d_with_indices.default aten.max_pool2d_with_indices_backward.default
+        aten.max_pool3d.default aten.max_pool3d_with_indices.default aten.max_pool3d_with_indices_backward.default
+        aten.max_unpool2d.default aten.max_unpool3d.default
     """,
     "creation": """
         aten.arange.default aten.arange.start aten.arange.start_step aten.bernoulli.Tensor aten.bernoulli.default

@@ -7,8 +7,8 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeAlias
 
-import numpy as np
 from xdsl.dialects.builtin import f64
 
 from relax_dialect.builder import op
@@ -337,49 +337,85 @@ def max_pool_backward(node: Node) -> Result:
     return op.reshape(found, dims)
 
 
-@converts("aten.avg_pool2d_backward.default")
+@converts("aten.avg_pool2d_backward.default", "aten.avg_pool3d_backward.default")
 def avg_pool_backward(node: Node) -> Result:
     """Each gradient shared by the elements of its window."""
-    if node.has("divisor_override"):
-        raise Refusal("gradients of sums that are divided by a number are not supported")
-    sizes, strides = _windows(node)
-    single = node.rank("self") == 3
-    x, gradient = (
-        op.expand_dims(each, [0]) if single else each for each in (node.tensor("self"), node.tensor("grad_output"))
-    )
-    made = op.grad.avg_pool2d_backward(
-        x,
-        gradient,
-        sizes,
-        strides=strides,
-        padding=padding(node, 2),
-        ceil_mode=node.flag("ceil_mode"),
-        count_include_pad=node.flag("count_include_pad"),
-    )
-    return op.squeeze(made, [0]) if single else made
+    rank = _pool_rank(node)
+    if rank == 2 and not node.has("divisor_override"):
+        sizes, strides = _windows(node)
+        single = node.rank("self") == 3
+        x, gradient = (
+            op.expand_dims(each, [0]) if single else each for each in (node.tensor("self"), node.tensor("grad_output"))
+        )
+        made = op.grad.avg_pool2d_backward(
+            x,
+            gradient,
+            sizes,
+            strides=strides,
+            padding=padding(node, 2),
+            ceil_mode=node.flag("ceil_mode"),
+            count_include_pad=node.flag("count_include_pad"),
+        )
+        return op.squeeze(made, [0]) if single else made
+    sizes, before = each(node, "kernel_size", rank), padding(node, rank)[:rank]
+    strides = each(node, "stride", rank) if node.integers("stride") else sizes
+    with_padding, divisor = node.flag("count_include_pad"), node.has("divisor_override")
+
+    def window(at: te.Expr, along: int) -> _Window:
+        start = at * strides[along] - before[along]
+        length = te.cast(node.shape("self")[along - rank], "index")
+        end = te.minimum(start + sizes[along], length + before[along])
+        inside = end - start if with_padding else te.minimum(end, length) - te.maximum(start, 0)
+        return start, end, None if divisor else inside
+
+    found = _shared(node, window)
+    return op.divide(found, node.like(node.number("divisor_override"), found)) if divisor else found
 
 
-@converts("aten._adaptive_avg_pool2d_backward.default")
+@converts("aten._adaptive_avg_pool2d_backward.default", "aten._adaptive_avg_pool3d_backward.default")
 def adaptive_avg_pool_backward(node: Node) -> Result:
-    """Gradients of windows whose ends are rounded outward: a product with a matrix along each dimension."""
-    lengths, counts = node.shape("self")[-2:], node.shape("grad_output")[-2:]
-    gradient = node.tensor("grad_output")
+    """Gradients of windows whose ends are rounded outward."""
+    rank = _pool_rank(node)
+    lengths, counts = node.shape("self")[-rank:], node.shape("grad_output")[-rank:]
     if all(count.constant_value == 1 for count in counts):
+        gradient = node.tensor("grad_output")
         shared = op.divide(gradient, node.graph.dimension(product(lengths), node.out_dtype()))
         return op.broadcast_to(shared, node.out_dims())
-    rows, columns = (_shares(node, *pair) for pair in zip(lengths, counts, strict=True))
-    return op.matmul(op.matmul(op.permute_dims(rows, [1, 0]), gradient), columns)
+    windows = [_adaptive(*pair) for pair in zip(lengths, counts, strict=True)]
+
+    def window(at: te.Expr, along: int) -> _Window:
+        start, end = windows[along].start(at), windows[along].end
+        assert end is not None
+        return start, end(at), end(at) - start
+
+    return _shared(node, window)
 
 
-def _shares(node: Node, length: Dim, count: Dim) -> Expr:
-    """How much of each mean, a row, is of each element, a column."""
-    if length.constant_value is None or count.constant_value is None:
-        raise Refusal("gradients of adaptive pooling to and from sizes that are not known are not supported")
-    shares = np.zeros((count.constant_value, length.constant_value))
-    for at, row in enumerate(shares):
-        first, end = at * row.size // len(shares), -(-(at + 1) * row.size // len(shares))
-        row[first:end] = 1 / (end - first)
-    return node.const(shares, node.out_dtype())
+_Window: TypeAlias = "tuple[te.Expr, te.Expr, te.Expr | None]"
+"""Where a window begins and ends, and among how many elements it is shared; `None` for one each."""
+
+
+def _shared(node: Node, window: Callable[[te.Expr, int], _Window]) -> Expr:
+    """Gradients of sums or means over windows, of which each belongs to all elements of its window: a product with a
+    matrix along each spatial dimension. `window` has the windows along each of them.
+    """
+    rank, dtype, found = _pool_rank(node), str(node.out_dtype()), node.tensor("grad_output")
+    lengths, counts = node.shape("self")[-rank:], node.shape("grad_output")[-rank:]
+    lead = node.rank("grad_output") - rank
+    turned = [*range(lead), *range(lead + 1, lead + rank), lead]
+    for along, (length, count) in enumerate(zip(lengths, counts, strict=True)):
+
+        def share(at: te.Expr, element: te.Expr, along: int = along) -> te.Expr:
+            start, end, among = window(at, along)
+            part = te.const(1, dtype) if among is None else te.const(1, dtype) / te.cast(among, dtype)
+            is_inside = te.logical_and(element >= start, element < end)
+            return te.if_then_else(is_inside, part, te.const(0, dtype))
+
+        def shares(count: Dim = count, length: Dim = length) -> te.Tensor:
+            return te.compute((count, length), share, name="shares")
+
+        found = op.matmul(op.permute_dims(found, turned), node.te(shares, name="shares"))
+    return found
 
 
 @converts("aten.fractional_max_pool2d.default", "aten.fractional_max_pool3d.default")

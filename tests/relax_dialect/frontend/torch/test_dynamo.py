@@ -172,6 +172,37 @@ def test_steps_of_training(network: Any, data: Any):
             torch.testing.assert_close(one, other)
 
 
+def _pools(volume: Any, image: Any) -> list[Any]:
+    """Each kind of mean whose gradient is a product with a matrix along each dimension."""
+    return [
+        *(
+            F.avg_pool3d(volume, 2),
+            F.avg_pool3d(volume, 2, divisor_override=3),
+            F.adaptive_avg_pool3d(volume, (2, 3, 4)),
+        ),
+        F.avg_pool3d(volume, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+        F.avg_pool3d(volume[0], (3, 2, 2), 2, 1, ceil_mode=True),
+        *(F.avg_pool2d(image, 2, divisor_override=3), F.adaptive_avg_pool2d(image, (3, 2))),
+        *(F.adaptive_avg_pool2d(image[0], (image.shape[-1], 2)), F.adaptive_avg_pool2d(image, (1, 1))),
+    ]
+
+
+def test_gradients_of_means_over_windows():
+    """Also where sizes are not known when it is compiled."""
+
+    def loss(*data: Any) -> Any:
+        return sum(each.square().sum() for each in _pools(*data))
+
+    fast = compiled(loss)
+    for size in ((5, 6, 7), (7, 5, 9)):
+        data = torch.randn(2, 3, *size), torch.randn(2, 3, *size[:2])
+        found, expected = ([each.clone().requires_grad_() for each in data] for _ in range(2))
+        fast(*found).backward()
+        loss(*expected).backward()
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one.grad, other.grad)
+
+
 def test_arguments_that_are_written_and_branches_on_data():
     def step(cache: Any, x: Any) -> Any:
         cache[1:3].add_(x)
