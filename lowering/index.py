@@ -23,7 +23,7 @@ INDEX: dict[str, Entry] = {
         "lowering.relax.rewrites.rewrite_matmul:AdjustMatmulOrderPass", requires=("relax.matmul",)
     ),
     "allocate-registers": Entry("lowering.relax_to_vm.allocate_registers:AllocateRegistersPass"),
-    "annotate-op-pattern": Entry("lowering.relax.fusion.kernel_facts:AnnotateOpPatternPass"),
+    "annotate-op-pattern": Entry("lowering.relax.fusion.fuse_ops:AnnotateOpPatternPass"),
     "apply-schedule": Entry("lowering.tir.apply_schedule:ApplySchedulePass"),
     "bind-params": Entry("lowering.relax.functions.bind_params:BindParamsPass"),
     "bind-symbolic-vars": Entry("lowering.relax.functions.bind_params:BindSymbolicVarsPass"),
@@ -53,7 +53,7 @@ INDEX: dict[str, Entry] = {
     ),
     "convert-to-dataflow": Entry("lowering.relax.convert_dataflow:ConvertToDataflowPass"),
     "convert-vm-to-llvm": Entry("lowering.vm_to_llvm.convert_vm_to_llvm:ConvertVmToLLVMPass", removes=("vm.func",)),
-    "copy-constants": Entry("lowering.relax.memory.variants:CopyConstantsPass", requires=("relax.constant",)),
+    "copy-constants": Entry("lowering.relax.memory.use_inplace_calls:CopyConstantsPass", requires=("relax.constant",)),
     "cut-constants": Entry(
         "lowering.distributed.lower_distributed:CutConstantsPass",
         requires=("relax.dist.redistribute_replica_to_shard",),

@@ -24,7 +24,7 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLit
 
 from lowering.context import make_context
 from lowering.parse_errors import example_of, explained
-from tir_dialect.attributes import as_name_hint
+from tir_dialect.types import as_name_hint
 
 
 def parse_module(text: str, name: str = "<text>", ctx: Context | None = None) -> ModuleOp:

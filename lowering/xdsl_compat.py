@@ -248,7 +248,7 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
     ),
     WorkAround(
         "a value named %_1 has an empty name hint, which cannot be copied",
-        "tir_dialect/attributes.py, also for what LocatedParser reads",
+        "tir_dialect/types.py, also for what LocatedParser reads",
         _names_of_numbers_are_empty_hints,
     ),
     WorkAround(

@@ -17,9 +17,8 @@ from relax_dialect.ops.control_flow import ForOp, IfOp, YieldOp
 from relax_dialect.ops.manipulation import PermuteDimsOp, permutation
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.scope import prover_at, symbols_witnessed
-from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.match import Mismatch, Verdict
-from relax_dialect.struct_info.types import PrimType
+from relax_dialect.struct_info.types import PrimType, as_struct_infos
 
 
 class TakeKnownBranch(RewritePattern):

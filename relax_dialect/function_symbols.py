@@ -12,10 +12,10 @@ from xdsl.utils.hints import isa
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import ClosureOp
 from relax_dialect.scope import block_symbols_used, symbols_used, symbols_witnessed
-from relax_dialect.struct_info.base import PartialShapeAttr, StructInfo
 from relax_dialect.struct_info.symbols import substitute, substitute_shape
-from tir_dialect.attributes import DimAttr, SymbolAttr
+from relax_dialect.struct_info.types import PartialShapeAttr, StructInfo
 from tir_dialect.dims import Dim
+from tir_dialect.types import DimAttr, SymbolAttr
 
 
 def bindings(op: Operation) -> Iterator[str]:

@@ -13,7 +13,6 @@ OPERATORS: Mapping[str, str] = {
         nn.relu nn.gelu nn.gelu_tanh nn.silu nn.selu nn.leakyrelu nn.softplus nn.prelu clip nn.softmax
         nn.log_softmax
     """,
-    "attention": "nn.attention nn.attention_bias",
     "binary": """
         add atan2 bitwise_and bitwise_or bitwise_xor divide equal floor_divide floor_mod greater greater_equal
         left_shift less less_equal log_add_exp logical_and logical_or logical_xor maximum minimum mod multiply
@@ -41,7 +40,7 @@ OPERATORS: Mapping[str, str] = {
     "image": "image.resize2d image.resize1d image.grid_sample image.affine_grid",
     "indexing": "take strided_slice dynamic_strided_slice",
     "joining": "concat split stack repeat tile",
-    "linear_algebra": "matmul outer einsum",
+    "linear_algebra": "matmul outer einsum nn.attention nn.attention_bias",
     "manipulation": """
         reshape flatten permute_dims expand_dims squeeze broadcast_to flip nn.dropout nn.batch_flatten
         nn.pixel_shuffle

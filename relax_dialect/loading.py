@@ -25,9 +25,9 @@ FAMILIES: Mapping[str, str] = dict(sorted({**OPERATORS, **OTHER_OPS}.items()))
 """The modules of ops, with the names of their ops, in the order of the alphabet."""
 
 ATTRIBUTES: Mapping[str, str] = {
-    "relax.func": "struct_info.functions:FuncType",
+    "relax.func": "struct_info.types:FuncType",
     "relax.object": "struct_info.types:ObjectType",
-    "relax.partial_shape": "struct_info.base:PartialShapeAttr",
+    "relax.partial_shape": "struct_info.types:PartialShapeAttr",
     "relax.prim": "struct_info.types:PrimType",
     "relax.relation": "ops.binding:RelationAttr",
     "relax.shape": "struct_info.types:ShapeType",

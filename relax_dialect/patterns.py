@@ -44,9 +44,9 @@ from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, Prover
 from tir_dialect.dtypes import dtype_name
+from tir_dialect.types import DimAttr
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.irdl import IRDLOperation
 from xdsl.traits import ConditionallySpeculatable, EffectInstance, MemoryEffect, MemoryEffectKind, Resource
 
-from relax_dialect.struct_info.base import PartialShapeAttr, shape_symbols
 from relax_dialect.struct_info.symbols import iter_symbols
-from tir_dialect.attributes import DimAttr, SymbolAttr
+from relax_dialect.struct_info.types import PartialShapeAttr, shape_symbols
 from tir_dialect.dims import Bounds, Prover
+from tir_dialect.types import DimAttr, SymbolAttr
 
 
 class BindsBlockSymbols(Operation, ABC):

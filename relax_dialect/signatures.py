@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from relax_dialect.analysis.effects import written_parameters
 from relax_dialect.ops.structure import ClosureOp, FuncOp
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.types import TensorType, TupleType
+from relax_dialect.struct_info.types import StructInfo, TensorType, TupleType
 from tir_dialect.dtypes import dtype_name
 from vm_dialect.arguments import ANY_DTYPE, Kind, Signature
 

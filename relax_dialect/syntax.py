@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from relax_dialect.struct_info.base import StructInfo, parse_struct_info
+from relax_dialect.struct_info.types import StructInfo, parse_struct_info
 
 
 def print_arguments(printer: Printer, arguments: Sequence[SSAValue]) -> None:

@@ -9,16 +9,13 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Dialect, Operation
 
-from tir_dialect.attributes import DimAttr, SymbolAttr
 from tir_dialect.ops.arithmetic import ConvertOp, FmodOp, GreaterOp, ScaledExpOp
-from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.blocks import BlockOp, FlattenOp, InitOp, MatchBufferOp, ReadsOp, ViewOp, WritesOp
 from tir_dialect.ops.calls import CallBoxedOp, CallExternOp, CallOp, CallPackedOp
-from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
+from tir_dialect.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, PrefetchOp, TextAddressOp
-from tir_dialect.ops.regions import FlattenOp, MatchBufferOp, ReadsOp, ViewOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.tile_registers import (
     ConfigureTilesOp,
@@ -29,7 +26,7 @@ from tir_dialect.ops.tile_registers import (
     ZeroTileOp,
 )
 from tir_dialect.ops.vectors import CompareOp, DotOp, FirstLaneOp, LookupOp, SelectOp
-from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr
+from tir_dialect.types import BufferType, DimAttr, IteratorKindAttr, LoopKindAttr, SymbolAttr
 from tir_dialect.weights import WeightAttr
 
 

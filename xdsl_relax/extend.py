@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lowering.relax_to_tir.kernel import Kernel, legalizes, rewrites, sizes
     from lowering.rewriting import apply_patterns
     from relax_dialect.builder.operator_functions import function_of
-    from relax_dialect.frontend.onnx.registry import converts as onnx_converter
+    from relax_dialect.frontend.onnx.node import converts as onnx_converter
     from relax_dialect.frontend.torch.node import converts as torch_converter
     from relax_dialect.inference import Inference
     from relax_dialect.interpreter.operators import computes
@@ -59,7 +59,7 @@ _NAMES = LazyNames(
         "computes": "relax_dialect.interpreter.operators:computes",
         "function_of": "relax_dialect.builder.operator_functions:function_of",
         "legalizes": "lowering.relax_to_tir.kernel:legalizes",
-        "onnx_converter": "relax_dialect.frontend.onnx.registry:converts",
+        "onnx_converter": "relax_dialect.frontend.onnx.node:converts",
         "op_definition": "tir_dialect.ops.assembly_format:op_definition",
         "register_backend": "lowering.byoc.backends:register_backend",
         "register_dialect": "lowering.registry:register_dialect",

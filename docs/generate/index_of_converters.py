@@ -10,7 +10,7 @@ from pkgutil import walk_packages
 from textwrap import wrap
 
 from relax_dialect.frontend import onnx, torch
-from relax_dialect.frontend.onnx.registry import CONVERTERS as ONNX_CONVERTERS
+from relax_dialect.frontend.onnx.node import CONVERTERS as ONNX_CONVERTERS
 from relax_dialect.frontend.torch.node import CONVERTERS as TORCH_CONVERTERS
 
 HEAD = '''"""The modules of converters, with their operators; one is loaded when a model has an operator of it.

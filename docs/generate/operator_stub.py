@@ -28,8 +28,8 @@ WIDTH = 120
 OWN_IMPORTS = {
     "Sequence": "collections.abc",
     "Expr": "relax_dialect.builder.expr",
-    "Operand": "relax_dialect.builder.values",
-    "Value": "relax_dialect.builder.values",
+    "Operand": "relax_dialect.builder.emitter",
+    "Value": "relax_dialect.builder.emitter",
     "DTypeLike": "relax_dialect.builder.emitter",
     "DimLike": "tir_dialect.dims",
 }

@@ -33,8 +33,7 @@ from lowering.relax.convert_dataflow import ToNonDataflowPass
 from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import FuncType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.target import Target
 
 

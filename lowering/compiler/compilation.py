@@ -24,7 +24,7 @@ from lowering.llvm.background import Background
 from lowering.llvm.compiler import CompileOptions
 from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
-from lowering.relax.deferred_options import set_options
+from lowering.relax.defer_unknown_types import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.relax_to_vm.checks import declared_types
 from lowering.runtime.loading import object_symbols
@@ -39,8 +39,8 @@ from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.dtypes import dtype_name
 from tir_dialect.ops.blocks import InitOp
 from tir_dialect.ops.calls import CallPackedOp as KernelCallPackedOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
 from tir_dialect.walking import walked

@@ -18,17 +18,23 @@ from lowering.compiler.build import build
 from lowering.diagnostics import InvalidModule
 from lowering.locations import source_position
 from lowering.parsing import parse_module
-from lowering.relax.defer_unknown_types import is_deferred
-from lowering.relax.deferred_options import Options
+from lowering.relax.defer_unknown_types import Options, is_deferred
 from lowering.relax.functions.bind_params import bind_symbols
 from lowering.relax.infer_struct_info import ResultTypes
 from lowering.verify.module import verify_module
 from relax_dialect.function_symbols import all_symbols
 from relax_dialect.inference import InfersResultTypes, Refuted, operand_error_class
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.struct_info.base import Shape, StructInfo
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import (
+    FuncType,
+    ObjectType,
+    PrimType,
+    Shape,
+    ShapeType,
+    StructInfo,
+    TensorType,
+    TupleType,
+)
 from tir_dialect.dims import DimLike
 from tir_dialect.dtypes import parse_dtype
 from vm_dialect import VirtualMachine

@@ -26,12 +26,11 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.llvm.binding import CodegenError
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
-from tir_dialect.attributes import SymbolAttr
+from relax_dialect.struct_info.types import FuncType, ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import is_bool, is_float, is_integer, is_unsigned, numpy_dtype
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.types import SymbolAttr
 from vm_dialect.executable import Executable
 from vm_dialect.tensors import from_numpy, to_numpy
 

@@ -31,12 +31,11 @@ OpOnTiles: TypeAlias = "Callable[[Sequence[SSAValue], Collection[str], LocalShap
 """The ops of a worker, for its operands and the factors that are shared: they are inserted, and give its results."""
 
 FILES = {
-    "contraction": "linear_algebra attention reduction normalization recurrent",
+    "contraction": "linear_algebra reduction normalization recurrent convolution pooling image vision",
     "elementwise": "unary binary activation datatype creation",
     "functions": "binding call_tir",
     "indices": "gather indexing sorting",
     "shapes": "manipulation rearranging joining",
-    "windows": "convolution pooling image vision",
 }
 """The files of rules, with the families of ops that they are about. Ops of others are computed by all workers alike."""
 

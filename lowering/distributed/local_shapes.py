@@ -14,17 +14,15 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.sharding import MeshAxis, own_tile
 from relax_dialect.struct_info.symbols import fresh_name
-from relax_dialect.struct_info.types import ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import ShapeType, StructInfo, TensorType, TupleType
 from tir_dialect.analysis.loop_groups import LoopGroup
 from tir_dialect.analysis.structure import block_of, loop_of
-from tir_dialect.attributes import SymbolAttr, as_name_hint
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.scalars import DimOp
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, SymbolAttr, as_name_hint
 from tir_dialect.walking import ops_in
 
 

@@ -43,15 +43,21 @@ from relax_dialect.ops.shapes import ShapeOfOp, ShapeOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import prover_at
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import match_types
 from relax_dialect.struct_info.sharding import MeshAxis, Partial, Replicate, ShardingAttr, coordinates, tile_bounds
 from relax_dialect.struct_info.symbols import erase_to_scope, free_symbols, substitute
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
-from tir_dialect.attributes import SymbolAttr
+from relax_dialect.struct_info.types import (
+    FuncType,
+    PrimType,
+    ShapeType,
+    StructInfo,
+    TensorType,
+    TupleType,
+    as_struct_infos,
+)
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import from_numpy
+from tir_dialect.types import SymbolAttr
 from tir_dialect.weights import Weight, WeightAttr
 
 GLOBAL_TYPE = "global_type"

@@ -21,10 +21,8 @@ from lowering.relax.convert_dataflow import ToNonDataflowPass
 from relax_dialect.ops.distributed import PlacementOp
 from relax_dialect.ops.fields import dims
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import MeshAxis, Replicate, ShardingAttr
-from relax_dialect.struct_info.types import TensorType, TupleType
+from relax_dialect.struct_info.types import FuncType, StructInfo, TensorType, TupleType
 from tir_dialect.dims import constant
 
 

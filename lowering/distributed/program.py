@@ -26,10 +26,8 @@ from lowering.distributed.split_stages import ARGUMENTS, SplitStagesPass
 from relax_dialect.interpreter.runtime_values import Array, Shape, Value, from_python, is_tensor, is_tuple, to_ffi
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import find_function
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import ShardingAttr, coordinates, tile_bounds
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import FuncType, PrimType, ShapeType, StructInfo, TensorType, TupleType
 from tir_dialect.dims import Dim, MatchError, match
 from vm_dialect import VirtualMachine
 

@@ -24,11 +24,9 @@ from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.shapes import ShapeOfOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
-from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import REPLICATE, Partial, Placement, Shard, ShardingAttr
 from relax_dialect.struct_info.symbols import erase_to_scope
-from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
+from relax_dialect.struct_info.types import FuncType, ObjectType, TensorType, TupleType, as_struct_infos
 from tir_dialect.dims import Dim
 
 GATHERED = "gathered"

@@ -22,13 +22,11 @@ from relax_dialect.ops.collective import ReceiveOp, SendOp
 from relax_dialect.ops.shapes import ShapeOfOp, ShapeOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp, NullOp, PrimOp, StringOp
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import REPLICATE, ShardingAttr
 from relax_dialect.struct_info.symbols import fresh_name
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
-from tir_dialect.attributes import SymbolAttr
+from relax_dialect.struct_info.types import FuncType, PrimType, ShapeType, StructInfo, TensorType, as_struct_infos
 from tir_dialect.dims import symbol
+from tir_dialect.types import SymbolAttr
 
 STAGE = "stage"
 """The attribute of an op that has the number of the stage in which it runs at the earliest."""

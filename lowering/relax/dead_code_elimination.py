@@ -19,7 +19,7 @@ from relax_dialect.ops.control_flow import IfOp, YieldOp, yielded
 from relax_dialect.ops.dataflow import DataflowOp, OutputOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import CheckedWitness, block_symbols_used, symbols_used, symbols_witnessed
-from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.types import as_struct_infos
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from io import StringIO
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
@@ -19,7 +19,6 @@ from xdsl.utils.hints import isa
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from lowering.relax.deferred_options import RUN
 from lowering.verify.stages import RELAX_CALLS, RELAX_CORE
 from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.call_tir import CallPurePackedOp
@@ -30,12 +29,49 @@ from relax_dialect.ops.shapes import ShapeGetOp, ShapeOfOp, ShapeToTensorOp, Siz
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import OpaqueValue, PrimOp, StringOp
 from relax_dialect.scope import BindsBlockSymbols, symbols_used
-from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import iter_bare_symbols, iter_symbols
-from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType, TupleType
-from tir_dialect.attributes import SymbolAttr
+from relax_dialect.struct_info.types import FuncType, ObjectType, ShapeType, TensorType, TupleType, as_struct_infos
 from tir_dialect.dims import symbol
+from tir_dialect.target import Target
+from tir_dialect.types import SymbolAttr
+from vm_dialect.ops.calls import CallPackedOp
+from vm_dialect.ops.values import StrOp
+
+RUN = "vm.builtin.run_deferred"
+"""The function that is called with the text of a deferred function and its arguments."""
+
+_HEAD = "// built with "
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `build` is given."""
+
+    target: Target | None = None
+    """The host unless it is named."""
+    opt_level: int = 3
+
+    @staticmethod
+    def of(text: str) -> Options:
+        """Those that a text names. Code for a machine of another kind than ours is made for ours."""
+        if not text.startswith(_HEAD):
+            return Options()
+        level, _, machine = text.partition("\n")[0].removeprefix(_HEAD).partition(" ")
+        target = Target.parse(machine)
+        return Options(target if target.arch == Target.host().arch else None, int(level.removeprefix("O")))
+
+
+def set_options(module: ModuleOp, target: Target, opt_level: int) -> None:
+    """Writes into the texts of deferred functions how the program is built."""
+    if target == Target.host() and opt_level == Options.opt_level:
+        return
+    settings = " ".join(f"{name}={value}" for name, value in target.settings().items())
+    head = f"{_HEAD}O{opt_level} host {settings}\n"
+    for op in module.walk():
+        text = op.operands[0].owner if isinstance(op, CallPackedOp) and op.function.data == RUN else None
+        if isinstance(text, StrOp) and not text.value.data.startswith(_HEAD):
+            text.properties["value"] = StringAttr(head + text.value.data)
+
 
 _VIEWS = (ExpandDimsOp, FlattenOp, ReshapeOp, SqueezeOp, SizeOp)
 """Ops that have a form in the machine if the rank is known."""

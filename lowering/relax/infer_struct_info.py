@@ -26,12 +26,18 @@ from relax_dialect.ops.loop_header import LoopOp, final_types
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import called_functions, prover_at, symbols_witnessed
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.join import join, refine
 from relax_dialect.struct_info.match import Mismatch, Verdict, is_subtype, partial_application
 from relax_dialect.struct_info.symbols import erase_symbols, free_symbols
-from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import (
+    FuncType,
+    ObjectType,
+    ShapeType,
+    StructInfo,
+    TensorType,
+    TupleType,
+    as_struct_infos,
+)
 
 
 class ResultTypes:

@@ -22,12 +22,18 @@ from relax_dialect.ops.callees import captured_parameters, find_prim_func, given
 from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.scope import find_function, prover_at, symbols_used, symbols_witnessed
-from relax_dialect.struct_info.base import Shape, StructInfo, as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.join import refine
 from relax_dialect.struct_info.match import AccessPath, Match, Verdict, is_subtype
 from relax_dialect.struct_info.symbols import erase_static, fresh_name
-from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType
+from relax_dialect.struct_info.types import (
+    FuncType,
+    ObjectType,
+    Shape,
+    ShapeType,
+    StructInfo,
+    TensorType,
+    as_struct_infos,
+)
 from tir_dialect.dims import CheckKind, Dim, constant, symbol
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType

@@ -13,8 +13,8 @@ from lowering.locations import inherit_location
 from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.scope import prover_at
-from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.match import Verdict, is_subtype
+from relax_dialect.struct_info.types import as_struct_infos
 from tir_dialect.dims import Dim, symbol
 
 

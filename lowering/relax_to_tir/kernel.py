@@ -25,11 +25,11 @@ from relax_dialect.scope import symbol_name
 from relax_dialect.struct_info.symbols import fresh_name, substitute
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect import te
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.dtypes import is_bool
 from tir_dialect.extensions import note_extension
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.types import DimAttr
 
 
 def is_runtime_prim(value: SSAValue) -> bool:
@@ -230,9 +230,9 @@ _FILES = {
     "convolution": "pooling",
     "elementwise": "unary binary",
     "indexing": "gather",
-    "linear_algebra": "attention",
+    "creation": "datatype",
+    "linear_algebra": "normalization activation",
     "manipulation": "joining rearranging",
-    "normalization": "activation",
 }
 
 KERNELS: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, OPERATORS, _FILES)

@@ -32,7 +32,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.cpu.gemm.quantized_rows import multiplies_int16
 from lowering.registry import Pass, pass_target
-from lowering.relax.fusion.kernel_facts import ANNOTATION
+from lowering.relax.fusion.fuse_ops import ANNOTATION
 from lowering.relax.substitution import KernelDims
 from lowering.relax_to_tir.convolution import within
 from lowering.relax_to_tir.elementwise import element as element_of
@@ -48,11 +48,10 @@ from tir_dialect import te
 from tir_dialect.analysis.patterns import OpPattern
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dtypes import dtype_name
-from tir_dialect.lazy_arrays import computed
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.vectors import ui8
 from tir_dialect.target import Target
-from tir_dialect.weights import TensorAttr, WeightAttr, tensor_attr
+from tir_dialect.weights import TensorAttr, WeightAttr, computed, tensor_attr
 from vm_dialect.tensors import aligned_bytes
 
 WINDOW = 3

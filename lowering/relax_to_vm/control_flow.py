@@ -18,10 +18,9 @@ from relax_dialect.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
 from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.scope import find_function
-from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.match import Verdict, match_types
 from relax_dialect.struct_info.symbols import erase_static
-from relax_dialect.struct_info.types import TensorType
+from relax_dialect.struct_info.types import TensorType, as_struct_infos
 from tir_dialect.dims import constant, symbol
 from vm_dialect import messages
 from vm_dialect.ops import calls as vm_calls

@@ -15,16 +15,14 @@ from xdsl.rewriter import InsertPoint
 
 from lowering.diagnostics import fail
 from lowering.locations import source_position
-from lowering.relax_to_vm.checks import TypeChecks
-from lowering.relax_to_vm.sizes import Sizes, UnboundSymbolError
+from lowering.relax_to_vm.checks import Sizes, TypeChecks, UnboundSymbolError
 from lowering.rewriting import ConversionRewriter, PatternIndex, op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_observed
 from relax_dialect.ops.binding import CheckArgsOp, GuardOp, MatchCastOp, Relation
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.match import Mismatch, match_types
 from relax_dialect.struct_info.symbols import fresh_name
-from relax_dialect.struct_info.types import ObjectType, PrimType
+from relax_dialect.struct_info.types import ObjectType, PrimType, StructInfo, as_struct_infos
 from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.weights import TensorAttr, WeightAttr
 from vm_dialect import messages

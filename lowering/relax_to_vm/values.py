@@ -26,9 +26,9 @@ from relax_dialect.ops.manipulation import ExpandDimsOp, FlattenOp, ReshapeOp, S
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, CheckApartOp, KillOp, StorageTensorOp
 from relax_dialect.struct_info.types import ObjectType
 from relax_dialect.struct_info.types import TensorType as RelaxTensorType
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import is_bool, is_float
+from tir_dialect.types import DimAttr
 from vm_dialect.ops import calls as vm_calls
 from vm_dialect.ops import checks as vm_checks
 from vm_dialect.ops import memory as vm_memory

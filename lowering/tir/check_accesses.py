@@ -14,8 +14,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from tir_dialect.dims import Dim, Prover, constant
+from tir_dialect.ops.blocks import MatchBufferOp, ViewOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.regions import MatchBufferOp, ViewOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def _check(func: PrimFuncOp) -> None:
             inherit_location(func, ops)
             Rewriter.insert_op(ops, InsertPoint.before(first))
     if accesses:
-        from lowering.tir.access_assertions import assert_in_bounds
-        from lowering.tir.hoist_guards import hoist_checks
+        from lowering.tir.hoist_guards import assert_in_bounds, hoist_checks
 
         if not hoist_checks(func, accesses, first):
             for each in accesses:

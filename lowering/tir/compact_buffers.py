@@ -18,10 +18,10 @@ from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim, MinAtom, Prover, constant, maximum, minimum
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.blocks import MatchBufferOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.types import BufferType
 from tir_dialect.walking import ops_in

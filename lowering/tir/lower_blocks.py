@@ -20,10 +20,8 @@ from lowering.registry import Pass
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from tir_dialect.analysis.init import InitPlacement, init_placement
 from tir_dialect.analysis.structure import blocks_in
-from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.control_flow import IfOp
-from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.regions import ReadsOp, WritesOp
+from tir_dialect.ops.blocks import BlockOp, InitOp, ReadsOp, WritesOp
+from tir_dialect.ops.control_flow import ForOp, IfOp
 
 
 class LowerInitBlocksPass(ModulePass):

@@ -40,7 +40,7 @@ from lowering.diagnostics import fail
 from lowering.llvm.function_builder import call_op
 from lowering.llvm.llvm_builder import POINTER, LLVMBuilder
 from lowering.rewriting import op_rewrite_pattern
-from lowering.tir_to_llvm.arithmetic.dim_values import DimValues
+from lowering.tir_to_llvm.arithmetic.division import DimValues
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, from_integer, from_memory, memory_type
 from lowering.tir_to_llvm.emitter import ALREADY_RAISED, Emitter
 from lowering.tir_to_llvm.memory import first_element

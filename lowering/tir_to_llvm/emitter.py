@@ -33,17 +33,16 @@ from lowering.diagnostics import fail
 from lowering.llvm.function_builder import call_op
 from lowering.llvm.llvm_builder import POINTER, LLVMBuilder, ModuleBuilder
 from lowering.rewriting import ConversionRewriter, PatternIndex
-from lowering.tir_to_llvm.arithmetic.dim_values import DimValues
+from lowering.tir_to_llvm.arithmetic.division import DimValues
 from lowering.tir_to_llvm.arithmetic.scalars import memory_type
 from lowering.tir_to_llvm.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
 from tir_dialect.analysis.structure import written_buffers
-from tir_dialect.attributes import Interval
 from tir_dialect.dims import Bounds, Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, Interval
 
 
 def fence_streams(b: LLVMBuilder, streams: Mapping[Dim, int], size: Callable[[Dim], SSAValue]) -> None:

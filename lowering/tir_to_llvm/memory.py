@@ -22,17 +22,17 @@ from lowering.llvm.function_builder import element_type, lane_count, lanes_of
 from lowering.llvm.llvm_builder import POINTER, LLVMBuilder
 from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm import lane_values
-from lowering.tir_to_llvm.arithmetic.dim_values import multiply_checked
+from lowering.tir_to_llvm.arithmetic.division import multiply_checked
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, memory_type, to_memory
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, is_large
 from lowering.tir_to_llvm.lane_values import Lanes, LaneValue, Ramp
 from tir_dialect.codegen_hints import STREAMED_FROM
 from tir_dialect.dims import Dim, SymbolAtom, constant, maximum, product, symbol, total
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.blocks import FlattenOp, MatchBufferOp, ViewOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp, i32_array, vector_of
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, PrefetchOp, TextAddressOp
-from tir_dialect.ops.regions import FlattenOp, MatchBufferOp, ViewOp
 from tir_dialect.types import BufferType, LoopKind
 
 STACK_LIMIT = 64 * 1024

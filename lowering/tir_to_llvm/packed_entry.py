@@ -17,14 +17,13 @@ from xdsl.ir import Attribute, Block, SSAValue
 from lowering.llvm import llvm_ext
 from lowering.llvm.function_builder import call_op
 from lowering.llvm.llvm_builder import POINTER, LLVMBuilder, ModuleBuilder
-from lowering.tir_to_llvm.arithmetic.dim_values import CheckedDimValues, DimValues, multiply_checked
+from lowering.tir_to_llvm.arithmetic.division import CheckedDimValues, DimValues, multiply_checked
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, llvm_type
 from lowering.tir_to_llvm.emitter import KernelSignature
 from tir_dialect.analysis.dims import layout_symbols
-from tir_dialect.attributes import Interval
 from tir_dialect.dims import Check, CheckKind, Dim, MatchError, Solution, solve, symbol
 from tir_dialect.dtypes import byte_size, is_float, lookup
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, Interval
 from vm_dialect import messages
 
 _TEXT_BYTES = 1024

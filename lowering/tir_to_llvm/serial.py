@@ -16,8 +16,7 @@ from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.memory import allocate, nested_allocations, release
 from tir_dialect.codegen_hints import REPEATED_WORK, SCALAR_LOOP
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
-from tir_dialect.ops.control_flow import WhileOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp, WhileOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.types import LoopKind
 from tir_dialect.walking import ops_in

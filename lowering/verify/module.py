@@ -21,13 +21,11 @@ from lowering.locations import source_position
 from relax_dialect.inference import InfersResultTypes, unknown_results
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import prover_at, symbol_name, symbols_witnessed
-from relax_dialect.struct_info.base import PartialShapeAttr, shape_symbols
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols
-from relax_dialect.struct_info.types import ObjectType
-from relax_dialect.verifiers import Violations
-from tir_dialect.attributes import DimAttr
+from relax_dialect.struct_info.types import FuncType, ObjectType, PartialShapeAttr, shape_symbols
+from relax_dialect.traits import Violations
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.types import DimAttr
 
 NO_SYMBOLS: frozenset[str] = frozenset()
 

@@ -27,8 +27,8 @@ from relax_dialect.ops.structure import FuncOp
 from tir_dialect.analysis.regions import Region, tile_of
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 
 ASSUMED = 64
 """The value of a symbol that none is given for."""

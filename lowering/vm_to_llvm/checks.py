@@ -10,7 +10,7 @@ from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import BOOL, F64, FLOAT, FUNCTION, I32, I64, INT, PAYLOAD, PTR
 from lowering.vm_to_llvm.memory import element_count
 from lowering.vm_to_llvm.plan import Boxed, Number
-from lowering.vm_to_llvm.runtime_text import format_string
+from lowering.vm_to_llvm.runtime_builder import format_string
 from lowering.vm_to_llvm.state import FunctionState
 from lowering.vm_to_llvm.values import dtype_word
 from vm_dialect import messages

@@ -77,8 +77,7 @@ from lowering.vm_to_llvm.memory import (
 )
 from lowering.vm_to_llvm.module_facts import ModuleFacts, closure_targets, module_facts
 from lowering.vm_to_llvm.plan import Number, is_number
-from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
-from lowering.vm_to_llvm.runtime_text import format_string
+from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder, format_string
 from lowering.vm_to_llvm.state import FunctionState, raise_error
 from lowering.vm_to_llvm.symbols import INFO, INIT, body_symbol, entry_symbol
 from lowering.vm_to_llvm.values import (
@@ -439,7 +438,7 @@ class ConvertVmToLLVMPass(Pass):
 
     Expects a module that verifies. Kernels in it are `llvm.func`s (`convert-tir-to-llvm`), with or without a body;
     they tell the types of scalars, which otherwise are those of the call. Kernels elsewhere and the run-time support
-    (`lowering.vm_to_llvm.runtime_text`) are linked in when the code is loaded. Other ops stay as they are, also
+    (`lowering.vm_to_llvm.runtime_builder`) are linked in when the code is loaded. Other ops stay as they are, also
     constants, which the code gets when it is loaded. Idempotent: a module without `vm.func` is left alone.
 
     Refuses, at the op, a tensor in a storage that leaves its call, and a kernel that is a `tir.prim_func` still.

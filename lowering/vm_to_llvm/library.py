@@ -21,7 +21,7 @@ from lowering.llvm.llvm_types import quoted
 from lowering.runtime.loading import object_symbols, renamed
 from lowering.runtime.support import SUPPORT, THREADS
 from lowering.vm_to_llvm.loading import described
-from lowering.vm_to_llvm.runtime_text import format_string, string_definition
+from lowering.vm_to_llvm.runtime_builder import format_string, string_definition
 from lowering.vm_to_llvm.symbols import entry_symbol
 from tir_dialect.target import PROCESSORS, Target
 from vm_dialect import messages

@@ -19,10 +19,10 @@ from lowering.cache.code_cache import CodeCache, compile_cached
 from lowering.diagnostics import Finding, fail, refuse
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.llvm_text import llvm_text, spent_text
-from lowering.relax_to_vm.sizes import Sizes
+from lowering.relax_to_vm.checks import Sizes
 from lowering.vm_to_llvm.abi import known_kernels
 from lowering.vm_to_llvm.convert_vm_to_llvm import ConvertVmToLLVMPass, lower_functions
-from lowering.vm_to_llvm.runtime_text import ALWAYS, SELDOM, parts_for, runtime_text
+from lowering.vm_to_llvm.runtime_builder import ALWAYS, SELDOM, parts_for, runtime_text
 from lowering.vm_to_llvm.symbols import ENTRY_PREFIX, INFO, INIT
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.function import PrimFuncOp

@@ -47,9 +47,9 @@ from relax_dialect.ops.sorting import WhereOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, Prover, constant, maximum, minimum
 from tir_dialect.dtypes import is_bool
+from tir_dialect.types import DimAttr
 
 MOST_POWER = 16
 """Exponents up to this are multiplied out."""

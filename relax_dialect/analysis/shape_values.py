@@ -18,8 +18,7 @@ from relax_dialect.analysis.effects import may_be_written
 from relax_dialect.analysis.shape_rules import MOST_ELEMENTS, RULES, Elements, array_of
 from relax_dialect.inference import DEFAULT_PROVER, InfersResultTypes
 from relax_dialect.scope import prover_at
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from relax_dialect.struct_info.types import PrimType, ShapeType, StructInfo, TensorType, as_struct_infos
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import integer_limits, is_bool, is_float, is_integer
 

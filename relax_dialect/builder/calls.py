@@ -13,14 +13,20 @@ from relax_dialect.builder.emitter import (
     DTypeLike,
     Emitter,
     InfoLike,
+    Operand,
     SymbolBounds,
+    Value,
     as_dtype,
+    as_prim,
     as_result_types,
+    as_shape,
     as_struct_info,
+    as_tensor,
+    as_value,
+    constant,
     new_symbols,
 )
 from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.values import Operand, Value, as_prim, as_shape, as_tensor, as_value, constant
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_tir import CallDPSPackedOp, CallPackedOp, CallPurePackedOp, CallTIRInplaceOp, CallTIROp
 from relax_dialect.ops.callees import explicit_symbols, match_prim_func, prim_func_type
@@ -28,11 +34,9 @@ from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClo
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import symbol_name
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, call_result, partial_application
 from relax_dialect.struct_info.symbols import fresh_name
-from relax_dialect.struct_info.types import TensorType
+from relax_dialect.struct_info.types import FuncType, StructInfo, TensorType, as_struct_infos
 from tir_dialect.analysis.fingerprint import Fingerprint, prim_func_fingerprint
 from tir_dialect.dims import Dim, DimLike, symbol, to_dim
 from tir_dialect.ops.function import PrimFuncOp

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from relax_dialect.builder.emitter import BuilderError, DTypeLike, Emitter, as_dtype
-from relax_dialect.builder.values import Operand, TypedValue, as_tensor
-from relax_dialect.builder.values import constant as constant_op
+from relax_dialect.builder.emitter import BuilderError, DTypeLike, Emitter, Operand, TypedValue, as_dtype, as_tensor
+from relax_dialect.builder.emitter import constant as constant_op
 from relax_dialect.loading import operator_classes
 from relax_dialect.ops.calls import CallClosureOp
 from relax_dialect.ops.datatype import AstypeOp
@@ -26,11 +25,10 @@ from relax_dialect.ops.indexing import StridedSliceOp, TakeOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, PermuteDimsOp, SqueezeOp
 from relax_dialect.ops.shapes import ShapeGetOp, TupleGetOp
 from relax_dialect.ops.values import PrimOp
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
-from tir_dialect.attributes import as_name_hint
+from relax_dialect.struct_info.types import FuncType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, constant, floordiv, mod
 from tir_dialect.dtypes import is_bool
+from tir_dialect.types import as_name_hint
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,12 +7,11 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAt
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
-from relax_dialect.builder.emitter import DTypeLike
+from relax_dialect.builder.emitter import DTypeLike, Operand, Value
 from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.values import Operand, Value
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike
+from tir_dialect.types import DimAttr
 from tir_dialect.weights import WeightAttr
 
 def abs(x: Operand) -> Expr: ...

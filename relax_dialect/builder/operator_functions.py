@@ -16,9 +16,8 @@ from typing import Any, cast
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, OpDef, RangeLengthConstraint, RangeOf, VariadicDef
 
-from relax_dialect.builder.emitter import BuilderError, Emitter, as_dtype
+from relax_dialect.builder.emitter import BuilderError, Emitter, as_dtype, as_prim, as_shape, as_tensor, as_value
 from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.values import as_prim, as_shape, as_tensor, as_value
 from relax_dialect.loading import operator_classes
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import product, to_dim

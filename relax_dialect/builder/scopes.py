@@ -13,20 +13,17 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, 
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from relax_dialect.builder.calls import CallEmitter
-from relax_dialect.builder.emitter import BuilderError, Frame
+from relax_dialect.builder.emitter import BuilderError, Frame, Value, as_value
 from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.values import Value, as_value
 from relax_dialect.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
 from relax_dialect.ops.dataflow import DataflowOp, OutputOp
 from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.signature import entry_region
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import erase_to_scope
-from relax_dialect.struct_info.types import ObjectType, PrimType
-from tir_dialect.attributes import SymbolAttr, as_name_hint
+from relax_dialect.struct_info.types import FuncType, ObjectType, PrimType, StructInfo
+from tir_dialect.types import SymbolAttr, as_name_hint
 
 FuncAttribute: TypeAlias = Attribute | int | str | bool | Sequence[int | str]
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 ONNX: Mapping[str, str] = {
-    "activation": """
-        Celu Elu Gelu HardSigmoid HardSwish Hardmax LeakyRelu LogSoftmax Mish PRelu Relu Selu Shrink Softmax
-        Softplus Softsign Swish ThresholdedRelu
-    """,
     "contrib.attention": """
-        com.microsoft.Attention com.microsoft.MRotaryEmbedding com.microsoft.MultiHeadAttention
-        com.microsoft.RotaryEmbedding
+        CausalConvWithState LinearAttention com.microsoft.Attention com.microsoft.CausalConvWithState
+        com.microsoft.LinearAttention com.microsoft.LinearAttentionGate com.microsoft.MRotaryEmbedding
+        com.microsoft.MultiHeadAttention com.microsoft.RotaryEmbedding
     """,
     "contrib.caches": """
         com.microsoft.DecoderMaskedMultiHeadAttention com.microsoft.GroupQueryAttention
@@ -50,11 +47,7 @@ ONNX: Mapping[str, str] = {
         com.microsoft.QLinearMul com.microsoft.QLinearReduceMean com.microsoft.QLinearSigmoid
         com.microsoft.QLinearSoftmax com.microsoft.QLinearWhere
     """,
-    "contrib.recurrence": """
-        CausalConvWithState LinearAttention com.microsoft.CausalConvWithState com.microsoft.LinearAttention
-        com.microsoft.LinearAttentionGate
-    """,
-    "control_flow": "If Loop",
+    "control_flow": "If Loop Scan",
     "convolution": "Conv ConvTranspose",
     "creation": """
         Bernoulli Constant ConstantOfShape EyeLike Multinomial OneHot RandomNormal RandomNormalLike RandomUniform
@@ -62,8 +55,10 @@ ONNX: Mapping[str, str] = {
     """,
     "elementwise": """
         Abs Acos Acosh Add And Asin Asinh Atan Atanh BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor
-        Ceil Clip Cos Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Log
-        Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Round Sigmoid Sign Sin Sinh Sqrt Sub Sum Tan Tanh Where Xor
+        Ceil Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish
+        Hardmax Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log LogSoftmax Max Mean Min Mish Mod Mul Neg Not Or
+        PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus Softsign Sqrt Sub Sum
+        Swish Tan Tanh ThresholdedRelu Where Xor
     """,
     "gather": """
         Compress Gather GatherElements GatherND ReverseSequence Scatter ScatterElements ScatterND Slice
@@ -74,23 +69,18 @@ ONNX: Mapping[str, str] = {
     "manipulation": """
         Concat Expand Flatten Pad Reshape Shape Size Split Squeeze Tile Transpose Unsqueeze
     """,
-    "ml.features": """
+    "ml_linear": """
         ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.CategoryMapper ai.onnx.ml.FeatureVectorizer
-        ai.onnx.ml.Imputer ai.onnx.ml.LabelEncoder ai.onnx.ml.Normalizer ai.onnx.ml.OneHotEncoder ai.onnx.ml.Scaler
-        ai.onnx.ml.ZipMap
+        ai.onnx.ml.Imputer ai.onnx.ml.LabelEncoder ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor
+        ai.onnx.ml.Normalizer ai.onnx.ml.OneHotEncoder ai.onnx.ml.SVMClassifier ai.onnx.ml.SVMRegressor
+        ai.onnx.ml.Scaler ai.onnx.ml.ZipMap
     """,
-    "ml.linear": """
-        ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor ai.onnx.ml.SVMClassifier ai.onnx.ml.SVMRegressor
-    """,
-    "ml.trees": """
+    "ml_trees": """
         ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.TreeEnsembleRegressor
     """,
     "normalization": """
         BatchNormalization DepthToSpace Dropout InstanceNormalization LRN LayerNormalization LpNormalization
         MeanVarianceNormalization SpaceToDepth
-    """,
-    "pooling": """
-        AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool MaxUnpool
     """,
     "quantization": """
         Cast CastLike ConvInteger DequantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear
@@ -100,7 +90,6 @@ ONNX: Mapping[str, str] = {
         ArgMax ArgMin CumProd CumSum NonZero ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean
         ReduceMin ReduceProd ReduceSum ReduceSumSquare TopK Unique
     """,
-    "scan": "Scan",
     "sequence": """
         ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty
         SequenceErase SequenceInsert SequenceLength SplitToSequence
@@ -111,14 +100,12 @@ ONNX: Mapping[str, str] = {
         ai.onnx.preview.training.Adam ai.onnx.preview.training.Momentum
     """,
     "vision": "Col2Im DeformConv MaxRoiPool NonMaxSuppression RoiAlign",
+    "windows": """
+        AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool MaxUnpool
+    """,
 }
 
 TORCH: Mapping[str, str] = {
-    "attention": """
-        aten._scaled_dot_product_flash_attention_for_cpu.default
-        aten._scaled_dot_product_flash_attention_for_cpu_backward.default aten.scaled_dot_product_attention.default
-        torch.ops.higher_order.flex_attention
-    """,
     "bessel": """
         aten.erfinv.default aten.special_airy_ai.default aten.special_bessel_j0.default
         aten.special_bessel_j1.default aten.special_bessel_y0.default aten.special_bessel_y1.default
@@ -236,10 +223,13 @@ TORCH: Mapping[str, str] = {
     """,
     "linear_algebra": """
         aten._cdist_forward.default aten._grouped_mm.default aten._int_mm.default aten._pdist_forward.default
-        aten.addbmm.default aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default
-        aten.bmm.default aten.diagonal.default aten.diagonal_copy.default aten.dot.default aten.einsum.default
-        aten.ger.default aten.linalg_matmul.default aten.linear.default aten.matmul.default aten.mm.default
-        aten.mv.default aten.outer.default aten.vdot.default transformers.grouped_mm_fallback.default
+        aten._scaled_dot_product_flash_attention_for_cpu.default
+        aten._scaled_dot_product_flash_attention_for_cpu_backward.default aten.addbmm.default aten.addmm.default
+        aten.addmv.default aten.baddbmm.default aten.bilinear.default aten.bmm.default aten.diagonal.default
+        aten.diagonal_copy.default aten.dot.default aten.einsum.default aten.ger.default aten.linalg_matmul.default
+        aten.linear.default aten.matmul.default aten.mm.default aten.mv.default aten.outer.default
+        aten.scaled_dot_product_attention.default aten.vdot.default torch.ops.higher_order.flex_attention
+        transformers.grouped_mm_fallback.default
     """,
     "manipulation": """
         aten._reshape_copy.default aten._unsafe_view.default aten.as_strided.default aten.as_strided_copy.default

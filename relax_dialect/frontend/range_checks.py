@@ -15,8 +15,8 @@ from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.ops.binding import GuardOp, Relation
 from relax_dialect.struct_info.types import ShapeType
 from tir_dialect import te
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, constant, symbol
+from tir_dialect.types import DimAttr
 
 _NEGATIVE = 1 << 62
 """The position that stands for a negative index where none counts from the back; no axis is so long."""

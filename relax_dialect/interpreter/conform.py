@@ -15,11 +15,18 @@ from typing import NoReturn
 from xdsl.ir import Attribute
 
 from relax_dialect.interpreter.runtime_values import Shape, Value, is_int, is_tensor, is_tuple, kind_of
-from relax_dialect.struct_info.base import Shape as Dims
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.functions import FuncType, SymbolAttr
 from relax_dialect.struct_info.match import AccessPath, BoundCheck, LocatedCheck, Match, match_types
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import (
+    FuncType,
+    ObjectType,
+    PrimType,
+    ShapeType,
+    StructInfo,
+    SymbolAttr,
+    TensorType,
+    TupleType,
+)
+from relax_dialect.struct_info.types import Shape as Dims
 from tir_dialect.dims import Atom, CheckKind, Dim, FunctionAtom, Monomial
 from tir_dialect.dtypes import check_extents, is_bool, is_float, lookup, numpy_dtype, range_in_i64
 

@@ -22,8 +22,8 @@ from relax_dialect.ops.effects import AssertOp, PrintOp
 from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.scope import find_function, prover_at
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.match import Verdict, is_subtype
+from relax_dialect.struct_info.types import StructInfo, as_struct_infos
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 

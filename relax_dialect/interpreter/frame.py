@@ -18,8 +18,8 @@ from relax_dialect.interpreter.runtime_values import Value, from_python, packed
 from relax_dialect.loading import FAMILIES, FamilyRules
 from relax_dialect.ops.callees import captured_parameters
 from relax_dialect.ops.structure import ClosureOp, FuncOp
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.symbols import free_symbols
+from relax_dialect.struct_info.types import StructInfo, as_struct_infos
 from vm_dialect import messages
 from vm_dialect.errors import StepLimitError, register_error_types
 from vm_dialect.numpy_library import register_functions_of_tvm
@@ -173,13 +173,12 @@ _FILES = {
     "convolution": "pooling",
     "image": "vision",
     "indexing": "gather",
-    "linear_algebra": "attention",
+    "creation": "datatype",
+    "linear_algebra": "normalization activation",
     "manipulation": "joining rearranging",
-    "memory": "call_tir",
-    "normalization": "activation",
     "operators": "unary binary",
     "reduction": "sorting",
-    "values": "shapes",
+    "values": "shapes memory call_tir",
 }
 
 RULES: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, FAMILIES, _FILES)

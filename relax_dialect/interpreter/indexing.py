@@ -30,8 +30,8 @@ from relax_dialect.ops.indexing import (
     slice_length,
     taken_indices,
 )
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import constant
+from tir_dialect.types import DimAttr
 
 
 @computes(TakeOp)

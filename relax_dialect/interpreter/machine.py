@@ -20,7 +20,7 @@ from relax_dialect.interpreter.runtime_values import Array, Value, from_python, 
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.scope import find_function
 from relax_dialect.signatures import signature_of
-from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.types import FuncType
 from vm_dialect.arguments import Argument, Arguments, unfit
 
 

@@ -19,13 +19,12 @@ from relax_dialect.interpreter.conform import evaluate
 from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.interpreter.runtime_values import Array, Shape, Value, is_tensor
 from relax_dialect.ops.operator import ElementwiseOp
-from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.symbols import fresh_name
-from relax_dialect.struct_info.types import ShapeType, TensorType
+from relax_dialect.struct_info.types import ShapeType, TensorType, as_struct_infos
 from relax_dialect.traits import AliasesOperand
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.dtypes import MOST_BYTES, from_numpy, integer_limits, is_integer, is_narrow, numpy_dtype
+from tir_dialect.types import DimAttr
 from tir_dialect.weights import converted
 
 

@@ -32,8 +32,19 @@ if TYPE_CHECKING:
     )
     from relax_dialect.nn.decoder import Decoder, DecoderProgram
     from relax_dialect.nn.experts import MixtureOfExperts, StackedLinear
-    from relax_dialect.nn.layers import MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
-    from relax_dialect.nn.module import Module, ModuleList, Parameter, StateError, export
+    from relax_dialect.nn.module import (
+        MLP,
+        Embedding,
+        GatedMLP,
+        LayerNorm,
+        Linear,
+        Module,
+        ModuleList,
+        Parameter,
+        RMSNorm,
+        StateError,
+        export,
+    )
 
 __all__ = [
     "CACHE_FORMATS",
@@ -71,7 +82,7 @@ _NAMES = LazyNames(
     __name__,
     {
         "CACHE_FORMATS": "relax_dialect.nn.config:CACHE_FORMATS",
-        "MLP": "relax_dialect.nn.layers:MLP",
+        "MLP": "relax_dialect.nn.module:MLP",
         "PAGE": "relax_dialect.nn.config:PAGE",
         "Attention": "relax_dialect.nn.attention:Attention",
         "Batch": "relax_dialect.nn.attention:Batch",
@@ -79,12 +90,12 @@ _NAMES = LazyNames(
         "Decoder": "relax_dialect.nn.decoder:Decoder",
         "DecoderConfig": "relax_dialect.nn.config:DecoderConfig",
         "DecoderProgram": "relax_dialect.nn.decoder:DecoderProgram",
-        "Embedding": "relax_dialect.nn.layers:Embedding",
+        "Embedding": "relax_dialect.nn.module:Embedding",
         "ExpertsConfig": "relax_dialect.nn.config:ExpertsConfig",
-        "GatedMLP": "relax_dialect.nn.layers:GatedMLP",
+        "GatedMLP": "relax_dialect.nn.module:GatedMLP",
         "KVCache": "relax_dialect.nn.attention:KVCache",
-        "LayerNorm": "relax_dialect.nn.layers:LayerNorm",
-        "Linear": "relax_dialect.nn.layers:Linear",
+        "LayerNorm": "relax_dialect.nn.module:LayerNorm",
+        "Linear": "relax_dialect.nn.module:Linear",
         "LinearScaling": "relax_dialect.nn.config:LinearScaling",
         "Llama3Scaling": "relax_dialect.nn.config:Llama3Scaling",
         "MixtureOfExperts": "relax_dialect.nn.experts:MixtureOfExperts",
@@ -92,7 +103,7 @@ _NAMES = LazyNames(
         "ModuleList": "relax_dialect.nn.module:ModuleList",
         "OneSequence": "relax_dialect.nn.attention:OneSequence",
         "Parameter": "relax_dialect.nn.module:Parameter",
-        "RMSNorm": "relax_dialect.nn.layers:RMSNorm",
+        "RMSNorm": "relax_dialect.nn.module:RMSNorm",
         "RotaryEmbedding": "relax_dialect.nn.attention:RotaryEmbedding",
         "StackedLinear": "relax_dialect.nn.experts:StackedLinear",
         "StateError": "relax_dialect.nn.module:StateError",

@@ -17,10 +17,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from relax_dialect.builder import Expr, op, tensor
-from relax_dialect.builder.tensor_expressions import emit_te
+from relax_dialect.builder.block_builder import emit_te
 from relax_dialect.nn.config import PAGE, CacheFormat, QKNorm, RopeScaling, pool_shapes
-from relax_dialect.nn.layers import HeadLayerNorm, LayerNorm, Linear, RMSNorm
-from relax_dialect.nn.module import Module, Parameter, current_builder, known_shape
+from relax_dialect.nn.module import (
+    HeadLayerNorm,
+    LayerNorm,
+    Linear,
+    Module,
+    Parameter,
+    RMSNorm,
+    current_builder,
+    known_shape,
+)
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim

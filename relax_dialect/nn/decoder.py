@@ -29,8 +29,20 @@ from relax_dialect.nn.attention import Attention, Batch, KVCache, OneSequence, P
 from relax_dialect.nn.choosing import choose, choosing_types
 from relax_dialect.nn.config import CacheFormat, DecoderConfig, Norms, RopeScaling
 from relax_dialect.nn.experts import MixtureOfExperts
-from relax_dialect.nn.layers import ACTIVATIONS, MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
-from relax_dialect.nn.module import Functions, Module, ModuleList, StateError, known_shape
+from relax_dialect.nn.module import (
+    ACTIVATIONS,
+    MLP,
+    Embedding,
+    Functions,
+    GatedMLP,
+    LayerNorm,
+    Linear,
+    Module,
+    ModuleList,
+    RMSNorm,
+    StateError,
+    known_shape,
+)
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.dims import symbol
 

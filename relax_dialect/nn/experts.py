@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relax_dialect.builder import BlockBuilder, BuilderError, Expr, op
-from relax_dialect.builder.tensor_expressions import emit_te
+from relax_dialect.builder.block_builder import emit_te
 from relax_dialect.nn.config import ExpertsConfig
-from relax_dialect.nn.layers import GatedMLP, Linear
-from relax_dialect.nn.module import Module, Parameter, current_builder, known_shape
+from relax_dialect.nn.module import GatedMLP, Linear, Module, Parameter, current_builder, known_shape
 from relax_dialect.struct_info.types import ShapeType
 from tir_dialect import te
 from tir_dialect.block_arrays import BlockArray

@@ -36,15 +36,29 @@ from xdsl.utils.str_enum import StrEnum
 from relax_dialect.inference import DimCheck, DimRelation
 from relax_dialect.ops.directives import InfoType, Names
 from relax_dialect.scope import BindsResultSymbols, CheckedWitness, prover_at
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
-from relax_dialect.struct_info.functions import parse_symbol_declarations, print_symbol_declaration
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
-from relax_dialect.struct_info.types import PrimType, TensorType
+from relax_dialect.struct_info.types import (
+    PrimType,
+    StructInfo,
+    TensorType,
+    as_struct_infos,
+    parse_struct_info,
+    parse_symbol_declarations,
+    print_symbol_declaration,
+)
 from relax_dialect.syntax import print_arguments
 from relax_dialect.traits import AliasesOperand, Checked
-from tir_dialect.attributes import DimAttr, SymbolAttr, as_name_hint
-from tir_dialect.ops.assembly_format import Directive, State, op_definition, parse_defined_operand
-from tir_dialect.ops.directives import DimExpr, Number, SameType, Text
+from tir_dialect.ops.assembly_format import (
+    DimExpr,
+    Directive,
+    Number,
+    SameType,
+    State,
+    Text,
+    op_definition,
+    parse_defined_operand,
+)
+from tir_dialect.types import DimAttr, SymbolAttr, as_name_hint
 
 
 class Binds(Directive):

@@ -23,13 +23,11 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.external import IMPURITY, VERIFIERS
 from relax_dialect.ops.callees import verify_prim_func_call
 from relax_dialect.ops.directives import NamedDims, OptionalType, PackedName, TensorResults, TypeOrObject
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType
+from relax_dialect.struct_info.types import ObjectType, ShapeType, StructInfo, TensorType
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike
-from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.directives import Symbol
+from tir_dialect.ops.assembly_format import Symbol, op_definition
+from tir_dialect.types import DimAttr
 
 
 class DestinationPassing(IRDLOperation):

@@ -17,10 +17,8 @@ from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind, StringLiteral
 from relax_dialect.ops.signature import parse_signature
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import called_functions, enclosing_module, find_function, prover_at
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
-from relax_dialect.struct_info.types import PrimType, TensorType, TupleType
+from relax_dialect.struct_info.types import FuncType, PrimType, StructInfo, TensorType, TupleType, as_struct_infos
 from tir_dialect.dims import Dim, determined
 from tir_dialect.dtypes import is_dtype, scalar_type
 from tir_dialect.ops.function import PrimFuncOp

@@ -31,18 +31,15 @@ from relax_dialect.inference import Inference, InfersResultTypes, verify_result
 from relax_dialect.ops.callees import callee_type, find_relax_function, function_value_type
 from relax_dialect.ops.directives import InferredTypes, PackedName, ResultTypes, symbol_of, values_of
 from relax_dialect.scope import prover_at
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import CallOutcome, Mismatch, partial_application
 from relax_dialect.struct_info.symbols import erase_symbols
-from relax_dialect.struct_info.types import ObjectType
+from relax_dialect.struct_info.types import FuncType, ObjectType, StructInfo, as_struct_infos, parse_struct_info
 from relax_dialect.syntax import (
     parse_optional_result_types,
     print_result_types,
 )
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
-from tir_dialect.ops.assembly_format import Directive, State, op_definition
-from tir_dialect.ops.directives import Symbol
+from tir_dialect.ops.assembly_format import Directive, State, Symbol, op_definition
 
 
 class CallResult(Directive):

@@ -15,9 +15,9 @@ from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import dims, flag, integer
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import ShapeType, TensorType
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike, constant, floordiv
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.types import DimAttr
 
 REDUCTIONS = ("sum", "prod", "min", "max", "avg")
 """What the workers' elements are combined by."""

@@ -35,16 +35,15 @@ from relax_dialect.ops.loop_header import (
     print_symbols,
 )
 from relax_dialect.scope import BindsResultSymbols, prover_at, symbols_witnessed
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.join import join
 from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import erase_symbols, free_symbols, substitute
-from relax_dialect.struct_info.types import PrimType, TensorType
+from relax_dialect.struct_info.types import PrimType, StructInfo, TensorType, as_struct_infos
 from relax_dialect.syntax import parse_block, parse_optional_result_types, print_result_types
 from relax_dialect.traits import ControlFlow, EndsInYield, OnlyReadsTensors
-from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import Dim, constant, is_symbol_name
 from tir_dialect.ops.assembly_format import op_definition, parse_defined_operand
+from tir_dialect.types import SymbolAttr
 
 CONDITION_TYPES = "a scalar tensor of i1 or a prim of i1"
 

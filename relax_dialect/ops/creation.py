@@ -21,10 +21,10 @@ from relax_dialect.ops.fields import flag, integer, number, numbers
 from relax_dialect.ops.operator import Operator
 from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, ceildiv, maximum
 from tir_dialect.dtypes import finite_range
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.types import DimAttr
 
 
 def _dtype_or(inference: Inference, dtype: Attribute | None) -> Attribute | None:

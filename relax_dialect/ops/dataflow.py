@@ -15,12 +15,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.ops.control_flow import YieldOp, yielded
 from relax_dialect.scope import BindsResultSymbols, symbols_witnessed
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.symbols import erase_symbols
-from relax_dialect.struct_info.types import PrimType
+from relax_dialect.struct_info.types import PrimType, StructInfo, as_struct_infos
 from relax_dialect.syntax import parse_body, print_body
-from relax_dialect.traits import EndsInYield, HoldsDataflow, impurity_of
-from relax_dialect.verifiers import Violation, Violations, dataflow_violations
+from relax_dialect.traits import EndsInYield, HoldsDataflow, Violation, Violations, dataflow_violations, impurity_of
 from tir_dialect.ops.assembly_format import op_definition
 
 

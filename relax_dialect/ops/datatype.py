@@ -18,11 +18,11 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import Checked, Unpacks
-from tir_dialect.attributes import DimAttr
 from tir_dialect.block_formats import FORMATS, BlockFormat
 from tir_dialect.dims import DimLike, floordiv, product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.types import DimAttr
 
 
 @op_definition

@@ -20,17 +20,15 @@ from xdsl.printer import Printer
 
 from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.fields import parse_fields, print_fields
-from relax_dialect.struct_info.base import parse_struct_info
-from relax_dialect.struct_info.types import ObjectType, TensorType
+from relax_dialect.struct_info.types import ObjectType, TensorType, parse_struct_info
 from relax_dialect.syntax import (
     parse_optional_result_types,
     parse_result_types,
     print_arguments,
     print_result_types,
 )
-from tir_dialect.attributes import DimAttr, parse_optional_dim_list, print_dim_list
-from tir_dialect.ops.assembly_format import Directive, State, parse_defined_operand, parse_defined_operands
-from tir_dialect.ops.directives import Text
+from tir_dialect.ops.assembly_format import Directive, State, Text, parse_defined_operand, parse_defined_operands
+from tir_dialect.types import DimAttr, parse_optional_dim_list, print_dim_list
 
 
 class InferredTypes(Directive):

@@ -16,9 +16,9 @@ from relax_dialect.ops.fields import dims
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.sharding import REPLICATE, MeshAxis, ShardingAttr, placements_of
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.types import DimAttr
 
 
 class PlacementOp(Operator, ABC):

@@ -14,11 +14,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.ops.control_flow import CONDITION_TYPES, is_condition
 from relax_dialect.ops.directives import Message
-from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.types import StructInfo
 from relax_dialect.syntax import print_arguments
 from relax_dialect.traits import EffectsOfImpurity, MayBeImpure
-from tir_dialect.ops.assembly_format import Directive, State, op_definition, parse_defined_operands
-from tir_dialect.ops.directives import Text
+from tir_dialect.ops.assembly_format import Directive, State, Text, op_definition, parse_defined_operands
 
 
 def _verify_format(op: Operation, format: str, count: int) -> None:

@@ -32,9 +32,9 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.hints import isa
 
-from relax_dialect.properties import is_integers
-from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim_list
+from relax_dialect.inference import is_integers
 from tir_dialect.dims import DimLike
+from tir_dialect.types import DimAttr, parse_dim_expr, parse_dim_list, print_dim_list
 
 SEGMENTS = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
 """Properties that the text shows by its structure."""

@@ -17,11 +17,10 @@ from relax_dialect.ops.fields import flag, integer
 from relax_dialect.ops.indexing import slice_length
 from relax_dialect.ops.operator import Operator
 from relax_dialect.scalars import Domain
-from relax_dialect.struct_info.base import Shape, known_dims
-from relax_dialect.struct_info.types import PrimType, TensorType
-from tir_dialect.attributes import DimAttr
+from relax_dialect.struct_info.types import PrimType, Shape, TensorType, known_dims
 from tir_dialect.dims import DimLike, product
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.types import DimAttr
 
 REDUCTIONS = ("update", "add", "mul", "max", "min")
 

@@ -15,9 +15,9 @@ from relax_dialect.ops.layouts import layout as layout_of
 from relax_dialect.ops.operator import Operator
 from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import ShapeType, TensorType
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, constant
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.types import DimAttr
 
 METHODS = ("nearest_neighbor", "linear", "cubic")
 COORDINATES = (

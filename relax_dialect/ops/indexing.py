@@ -13,11 +13,10 @@ from relax_dialect.inference import DEFAULT_PROVER, ZERO, Inference
 from relax_dialect.ops.fields import dims, flag, integer, integers
 from relax_dialect.ops.operator import Operator
 from relax_dialect.scalars import Domain
-from relax_dialect.struct_info.base import known_dims
-from relax_dialect.struct_info.types import TensorType
-from tir_dialect.attributes import DimAttr
+from relax_dialect.struct_info.types import TensorType, known_dims
 from tir_dialect.dims import Dim, DimLike, ceildiv, constant, maximum, minimum, product
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.types import DimAttr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,11 +19,10 @@ from xdsl.irdl import (
 from relax_dialect.inference import DEFAULT_PROVER, ONE, Inference
 from relax_dialect.ops.fields import dims, integer, integers
 from relax_dialect.ops.operator import Operator
-from relax_dialect.struct_info.base import known_dims
-from relax_dialect.struct_info.types import TensorType
-from tir_dialect.attributes import DimAttr
+from relax_dialect.struct_info.types import TensorType, known_dims
 from tir_dialect.dims import Dim, DimLike, ceildiv, constant, maximum, minimum, product, total
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.types import DimAttr
 
 
 @op_definition

@@ -1,19 +1,22 @@
-"""Linear algebra."""
+"""Linear algebra, and scaled dot-product attention."""
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 
 from relax_dialect.inference import Inference
-from relax_dialect.ops.layouts import require_rank
+from relax_dialect.ops.fields import integer, number
+from relax_dialect.ops.layouts import Layout, layout, require_layout, require_rank
 from relax_dialect.ops.operator import Operator
-from relax_dialect.struct_info.base import Shape
-from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim
+from relax_dialect.scalars import Domain
+from relax_dialect.struct_info.types import Shape, TensorType
+from tir_dialect.dims import Dim, maximum
+from tir_dialect.dtypes import is_bool
 from tir_dialect.ops.assembly_format import op_definition
 
 
@@ -153,3 +156,203 @@ def parse_subscripts(inference: Inference, text: str) -> tuple[list[str], str]:
     if len(set(output)) != len(output):
         inference.fail(f"subscripts expected each letter of the result once, got {output}")
     return groups, output
+
+
+CAUSAL_MASKS = ("TopLeft", "BottomRight")
+LAYOUT = "BSHD"
+"""Batch, sequence, head, feature."""
+LAYOUTS = ("q_layout", "k_layout", "v_layout", "out_layout")
+
+
+class AttentionBase(Operator, ABC):
+    """`softmax(q @ transpose(k) * scale + bias) @ v` for every batch and head.
+
+    Operands have the dimensions batch, sequence, head, feature, or these in the order of a layout, such as `BHSD`.
+    Where there are fewer heads of keys and values, each serves as many consecutive heads of queries. The scale is `1 /
+    sqrt(features)` if nothing is said. A causal mask lets a query see the keys up to its own position, counted from the
+    start (`TopLeft`) or from the end (`BottomRight`) of both sequences; with `window_size` only the last so many of
+    them. Mirrors TVM `relax.nn.attention`, which has no layouts.
+
+    C1: the dtypes are equal and floating-point.
+    C2: queries, keys and values have rank 4.
+    C3: batches are equal; keys and values have equal lengths and heads; queries and keys have equal features.
+    C4: the heads of queries are a multiple of those of keys.
+    C5: the causal mask is `TopLeft` or `BottomRight`.
+    C6: a window size is at least 1 and comes with a causal mask.
+    C7: layouts are permutations of `BSHD`.
+    """
+
+    scale = opt_prop_def(FloatAttr[Float64Type])
+    causal_mask = opt_prop_def(StringAttr)
+    window_size = opt_prop_def(IntegerAttr[I64])
+    q_layout = opt_prop_def(StringAttr)
+    k_layout = opt_prop_def(StringAttr)
+    v_layout = opt_prop_def(StringAttr)
+    out_layout = opt_prop_def(StringAttr)
+
+    @property
+    def layouts(self) -> tuple[Layout, Layout, Layout, Layout]:
+        """The layouts of queries, keys, values and result, also when they are the default."""
+        q, k, v, out = (LAYOUT if each is None else each.data for each in self._given_layouts)
+        return Layout(q), Layout(k), Layout(v), Layout(out)
+
+    @property
+    def _given_layouts(self) -> tuple[StringAttr | None, ...]:
+        return self.q_layout, self.k_layout, self.v_layout, self.out_layout
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        inference.common_dtype(range(3))  # C1
+        inference.require_domain(0, Domain.FLOAT)  # C1
+        q, k, v = cls.shapes(inference)  # C2, C7
+        batch = inference.common_dim((q[0], k[0], v[0]), "equal batches")  # C3
+        inference.require_equal(k[1], v[1], "keys and values of equal lengths")  # C3
+        inference.require_equal(k[2], v[2], "keys and values with equal heads")  # C3
+        inference.require_equal(q[3], k[3], "queries and keys with equal features")  # C3
+        _require_heads(inference, q[2], k[2])  # C4
+        _require_mask(inference)  # C5, C6
+        dims = dict(zip(LAYOUT, (batch, q[1], q[2], v[3]), strict=True))
+        return (inference.tensor(0).with_shape(layout(inference, "out_layout", LAYOUT).arrange(dims)),)  # C7
+
+    @classmethod
+    def shapes(cls, inference: Inference) -> list[tuple[Dim | None, ...]]:
+        """The dimensions of queries, keys and values: batch, sequence, head, feature."""
+        found: list[tuple[Dim | None, ...]] = []
+        for index, name in enumerate(LAYOUTS[:3]):
+            order = layout(inference, name, LAYOUT)  # C7
+            found.append(order.pick(require_layout(inference, index, order), LAYOUT))  # C2
+        return found
+
+
+def _require_heads(inference: Inference, queries: Dim | None, keys: Dim | None) -> None:
+    if queries is None or keys is None:
+        return
+    if keys.constant_value:
+        inference.require_divisible(queries, keys.constant_value, f"heads of queries in multiples of {keys}")
+    else:
+        whole = keys * heads_of_queries(queries, keys)
+        inference.require_equal(queries, whole, "heads of queries in multiples of those of keys")
+
+
+def heads_of_queries(queries: Dim, keys: Dim) -> Dim:
+    """How many heads of queries each head of keys and values serves; 0 without any of either."""
+    if keys.constant_value == 0 or (queries % keys).constant_value != 0:
+        return queries // maximum(keys, 1)
+    return queries // keys
+
+
+def _require_mask(inference: Inference) -> None:
+    mask, size = inference.optional_string("causal_mask"), inference.optional_integer("window_size")
+    if mask is not None and mask not in CAUSAL_MASKS:
+        inference.fail(f"causal_mask expected one of {', '.join(CAUSAL_MASKS)}, got {mask}")
+    if size is not None and (size < 1 or mask is None):
+        inference.fail(f"expected a window size of at least 1 with a causal mask, got {size}")
+
+
+def _properties(
+    scale: float | None, causal_mask: str | None, window_size: int | None, layouts: Sequence[str | None]
+) -> dict[str, Attribute | None]:
+    texts = {"causal_mask": causal_mask, **dict(zip(LAYOUTS, layouts, strict=True))}
+    return {
+        "scale": None if scale is None else number(scale),
+        "window_size": None if window_size is None else integer(window_size),
+        **{name: None if text is None else StringAttr(text) for name, text in texts.items()},
+    }
+
+
+@op_definition
+class AttentionOp(AttentionBase):
+    """Attention without bias.
+
+    ```mlir
+    %0 = relax.nn.attention %q, %k, %v scale = 0.125 causal_mask = "TopLeft"
+    ```
+    """
+
+    name = "relax.nn.attention"
+
+    q = operand_def(TensorType)
+    k = operand_def(TensorType)
+    v = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        q: SSAValue | Operation,
+        k: SSAValue | Operation,
+        v: SSAValue | Operation,
+        *,
+        scale: float | None = None,
+        causal_mask: str | None = None,
+        window_size: int | None = None,
+        q_layout: str | None = None,
+        k_layout: str | None = None,
+        v_layout: str | None = None,
+        out_layout: str | None = None,
+    ):
+        layouts = (q_layout, k_layout, v_layout, out_layout)
+        super().__init__([q, k, v], _properties(scale, causal_mask, window_size, layouts))
+
+
+@op_definition
+class AttentionBiasOp(AttentionBase):
+    """Attention with a bias, whose dimensions broadcast to batch, head, query and key.
+
+    A bias of bool says which keys are seen. The others are left out, as by a causal mask, or have the score
+    `masked_score`: with minus infinity a query that sees no key gives no number.
+
+    ```mlir
+    %0 = relax.nn.attention_bias %q, %k, %v, %bias
+    %1 = relax.nn.attention_bias %q, %k, %v, %mask masked_score = -1.000000e+09
+    ```
+
+    C1: the bias broadcasts to batch, heads, length of queries and length of keys.
+    C2: the bias has the dtype of the queries, or is of bool.
+    C3: a score for what is masked comes with a bias of bool.
+    """
+
+    name = "relax.nn.attention_bias"
+
+    q = operand_def(TensorType)
+    k = operand_def(TensorType)
+    v = operand_def(TensorType)
+    bias = operand_def(TensorType)
+    masked_score = opt_prop_def(FloatAttr[Float64Type])
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        q: SSAValue | Operation,
+        k: SSAValue | Operation,
+        v: SSAValue | Operation,
+        bias: SSAValue | Operation,
+        *,
+        scale: float | None = None,
+        causal_mask: str | None = None,
+        window_size: int | None = None,
+        masked_score: float | None = None,
+        q_layout: str | None = None,
+        k_layout: str | None = None,
+        v_layout: str | None = None,
+        out_layout: str | None = None,
+    ):
+        layouts = (q_layout, k_layout, v_layout, out_layout)
+        properties = _properties(scale, causal_mask, window_size, layouts)
+        properties["masked_score"] = None if masked_score is None else number(masked_score)
+        super().__init__([q, k, v, bias], properties)
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        (result,) = super().infer(inference)
+        bias, (q, k, _) = inference.tensor(3), cls.shapes(inference)
+        if bias.dtype is None or not is_bool(bias.dtype):
+            inference.common_dtype((0, 3))  # C2
+        if inference.get("masked_score", FloatAttr) is not None and bias.dtype is not None and not is_bool(bias.dtype):
+            inference.fail(f"a masked score expected a bias of bool, got {bias.dtype}")  # C3
+        if bias.dims is not None:
+            if len(bias.dims) > 4:
+                inference.fail(f"operand #3 expected rank 4 or less, got {bias}")  # C1
+            target = (q[0], q[2], q[1], k[1])
+            for old, new in zip(reversed(bias.dims), reversed(target), strict=False):
+                inference.require_expands(old, new)  # C1
+        return (result,)

@@ -25,13 +25,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.ops.signature import parse_optional_symbol_arguments, print_symbol_argument
 from relax_dialect.scope import BindsBlockSymbols, prover_at
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
 from relax_dialect.struct_info.symbols import erase_symbols
-from relax_dialect.struct_info.types import PrimType
+from relax_dialect.struct_info.types import PrimType, StructInfo, as_struct_infos, parse_struct_info
 from relax_dialect.traits import ControlFlow, Loop
-from tir_dialect.attributes import SymbolAttr
 from tir_dialect.ops.assembly_format import parse_defined_operand
+from tir_dialect.types import SymbolAttr
 
 
 class LoopOp(IRDLOperation, BindsBlockSymbols, ABC):

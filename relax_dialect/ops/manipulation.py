@@ -19,8 +19,7 @@ from relax_dialect.ops.fields import integer, integers, number, optional_integer
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.scalars import Domain
-from relax_dialect.struct_info.base import known_dims
-from relax_dialect.struct_info.types import ShapeType, TensorType
+from relax_dialect.struct_info.types import ShapeType, TensorType, known_dims
 from relax_dialect.traits import AliasesOperand, Checked
 from tir_dialect.dims import Dim, floordiv, product
 from tir_dialect.ops.assembly_format import op_definition

@@ -28,12 +28,11 @@ from relax_dialect.ops.directives import Arguments, Message, NamedDims, TensorRe
 from relax_dialect.scope import find_function, prover_at
 from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType
 from relax_dialect.traits import EffectsOfImpurity, MayBeImpure, OnlyReadsTensors
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, product
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.directives import DimExpr, Symbol
+from tir_dialect.ops.assembly_format import DimExpr, Symbol, op_definition
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.types import DimAttr
 
 
 def _verify_allocatable(op: Operation, tensor: TensorType) -> None:

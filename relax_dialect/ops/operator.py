@@ -13,7 +13,7 @@ from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.directives import Fields, InferredTypes, Operands
 from relax_dialect.scalars import Scalar
 from relax_dialect.scope import prover_at
-from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.types import StructInfo
 from relax_dialect.traits import Checked
 
 

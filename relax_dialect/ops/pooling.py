@@ -26,9 +26,9 @@ from relax_dialect.ops.layouts import (
 from relax_dialect.ops.operator import Operator
 from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.types import DimAttr
 
 
 class PoolBase(Operator, ABC):

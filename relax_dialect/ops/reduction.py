@@ -14,8 +14,7 @@ from relax_dialect.inference import ONE, ZERO, Inference
 from relax_dialect.ops.fields import flag, integer, optional_integers
 from relax_dialect.ops.operator import Operator
 from relax_dialect.scalars import Domain, ufunc
-from relax_dialect.struct_info.base import Shape
-from relax_dialect.struct_info.types import TensorType
+from relax_dialect.struct_info.types import Shape, TensorType
 from tir_dialect.dims import product
 from tir_dialect.ops.assembly_format import op_definition
 

@@ -14,13 +14,11 @@ from relax_dialect.inference import Inference, InfersResultTypes
 from relax_dialect.ops.directives import Index, InferredTypes
 from relax_dialect.ops.fields import dims, integer
 from relax_dialect.ops.operator import Operator
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import PrimType, ShapeType, StructInfo, TensorType, TupleType, as_struct_infos
 from relax_dialect.traits import Checked
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, constant, product
-from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.directives import Dims
+from tir_dialect.ops.assembly_format import Dims, op_definition
+from tir_dialect.types import DimAttr
 
 
 @op_definition

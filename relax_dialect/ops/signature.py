@@ -12,12 +12,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from relax_dialect.scope import symbols_witnessed
-from relax_dialect.struct_info.base import StructInfo, parse_struct_info
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import erase_symbols, fresh_name
-from relax_dialect.struct_info.types import PrimType
-from tir_dialect.attributes import SymbolAttr, as_name_hint, parse_symbol, print_bounds
+from relax_dialect.struct_info.types import FuncType, PrimType, StructInfo, parse_struct_info
 from tir_dialect.dims import is_symbol_name
+from tir_dialect.types import SymbolAttr, as_name_hint, parse_symbol, print_bounds
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.reduction import reduced_shape, require_elements
 from relax_dialect.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, constant, product
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.types import DimAttr
 
 
 @op_definition

@@ -39,15 +39,19 @@ from relax_dialect.ops.signature import (
     signature_mismatch,
 )
 from relax_dialect.scope import BindsBlockSymbols, called_functions, prover_at
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols
-from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
-from relax_dialect.traits import RunsWhenCalled
-from relax_dialect.verifiers import Violation, Violations, purity_violations, recursion_violations, unsolvable
-from tir_dialect.attributes import SymbolAttr
+from relax_dialect.struct_info.types import FuncType, ObjectType, StructInfo, TensorType, TupleType
+from relax_dialect.traits import (
+    RunsWhenCalled,
+    Violation,
+    Violations,
+    purity_violations,
+    recursion_violations,
+    unsolvable,
+)
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.types import SymbolAttr
 
 
 class _FuncCallable(CallableOpInterface):

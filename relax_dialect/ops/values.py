@@ -34,13 +34,11 @@ from relax_dialect.ops.fields import format_number, parse_number
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType
 from relax_dialect.traits import Evaluated
-from tir_dialect.attributes import DimAttr, parse_dim_expr
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.dtypes import from_numpy, is_bool, is_dtype, is_unsigned, range_in_i64, rounded
-from tir_dialect.lazy_arrays import Elements
-from tir_dialect.ops.assembly_format import Directive, op_definition
-from tir_dialect.ops.directives import Text, TypeProperty
-from tir_dialect.weights import WeightAttr, elements_of, sources_of
+from tir_dialect.ops.assembly_format import Directive, Text, TypeProperty, op_definition
+from tir_dialect.types import DimAttr, parse_dim_expr
+from tir_dialect.weights import Elements, WeightAttr, elements_of, sources_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from relax_dialect.struct_info.base import Shape, StructInfo
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Verdict, is_subtype, sharding_verdict
 from relax_dialect.struct_info.sharding import ShardingAttr
 from relax_dialect.struct_info.symbols import erase_symbols, free_symbols, substitute
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import (
+    FuncType,
+    ObjectType,
+    PrimType,
+    Shape,
+    ShapeType,
+    StructInfo,
+    TensorType,
+    TupleType,
+)
 from tir_dialect.dims import Dim, Prover, symbol
 
 T = TypeVar("T")

@@ -23,8 +23,6 @@ from typing import TypeAlias, cast
 
 from xdsl.ir import Attribute
 
-from relax_dialect.struct_info.base import Shape, StructInfo
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import ShardingAttr
 from relax_dialect.struct_info.symbols import (
     erase_static,
@@ -35,9 +33,18 @@ from relax_dialect.struct_info.symbols import (
     iter_symbols,
     substitute,
 )
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
-from tir_dialect.attributes import SymbolAttr
+from relax_dialect.struct_info.types import (
+    FuncType,
+    ObjectType,
+    PrimType,
+    Shape,
+    ShapeType,
+    StructInfo,
+    TensorType,
+    TupleType,
+)
 from tir_dialect.dims import Bounds, Check, Dim, MatchError, Prover, Solution, solve, symbol
+from tir_dialect.types import SymbolAttr
 
 
 class Verdict(IntEnum):

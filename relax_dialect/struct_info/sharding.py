@@ -18,8 +18,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.attributes import parse_dim_expr
 from tir_dialect.dims import Dim, DimLike, ceildiv, constant, floordiv, maximum, minimum, to_dim
+from tir_dialect.types import parse_dim_expr
 
 REDUCTIONS = ("sum", "prod", "min", "max")
 """What terms on several workers may be combined by."""

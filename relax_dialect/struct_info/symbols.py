@@ -10,11 +10,18 @@ from typing import TypeAlias, TypeVar, cast
 
 from xdsl.ir import Attribute
 
-from relax_dialect.struct_info.base import Shape, StructInfo, shape_symbols
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
-from tir_dialect.attributes import SymbolAttr
+from relax_dialect.struct_info.types import (
+    FuncType,
+    PrimType,
+    Shape,
+    ShapeType,
+    StructInfo,
+    TensorType,
+    TupleType,
+    shape_symbols,
+)
 from tir_dialect.dims import Dim, symbol
+from tir_dialect.types import SymbolAttr
 
 StructInfoT = TypeVar("StructInfoT", bound=StructInfo)
 

@@ -29,11 +29,10 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeGetOp, ShapeOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.ops.values import ConstantOp, DTypeOp, NullOp, PrimOp, StringOp
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.symbols import free_symbols
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import PrimType, ShapeType, StructInfo, TensorType, TupleType
+from relax_dialect.traits import purity_violations
 from relax_dialect.tvmscript.operators import FIRST_OF, float_text, operator_text, quoted, type_text
-from relax_dialect.verifiers import purity_violations
 from tir_dialect.dims import Dim, constant, maximum, symbol
 from tir_dialect.tvmscript.text import (
     MODULE_NAMES,

@@ -17,12 +17,10 @@ from xdsl.irdl import IRDLOperation
 from relax_dialect.builder.operator_functions import Kind, Parameter, parameters_of
 from relax_dialect.ops.control_flow import ForOp
 from relax_dialect.ops.values import PrimOp
-from relax_dialect.struct_info.base import Shape
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
-from tir_dialect.attributes import DimAttr
+from relax_dialect.struct_info.types import FuncType, ObjectType, PrimType, Shape, ShapeType, TensorType, TupleType
 from tir_dialect.dtypes import is_dtype
 from tir_dialect.tvmscript.text import dim_text, dtype_text, refuse, tuple_of
+from tir_dialect.types import DimAttr
 
 
 def type_text(info: Attribute, op: Operation) -> str:

@@ -35,8 +35,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
 from lowering.parsing import parse_module
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TupleType
+from relax_dialect.struct_info.types import FuncType, ObjectType, PrimType, ShapeType, TupleType
 from relax_dialect.struct_info.types import TensorType as RelaxTensorType
 from tir_dialect.types import BufferType
 from vm_dialect import types as vm

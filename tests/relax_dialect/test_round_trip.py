@@ -22,11 +22,10 @@ from relax_dialect.ops.reduction import SumOp
 from relax_dialect.ops.shapes import ShapeOfOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.unary import ExpOp
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.types import ObjectType, TensorType
+from relax_dialect.struct_info.types import FuncType, ObjectType, TensorType
 from tests.support.struct_info import SYMBOLS, context, shapes
-from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import symbol
+from tir_dialect.types import SymbolAttr
 
 Make = Callable[[SSAValue, SSAValue], Operation]
 

@@ -23,8 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import Expr, tensor
 from relax_dialect.builder.emitter import as_dtype
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from relax_dialect.struct_info.types import PrimType, ShapeType, StructInfo, TensorType
 from tests.strategies.relax_regions import Features, Regions
 from tests.strategies.relax_statements import UNARY
 from tests.strategies.relax_values import DTYPES, Function, Spec, Tensor, Tuple

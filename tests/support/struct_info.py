@@ -9,10 +9,17 @@ from xdsl.dialects.builtin import Builtin, f16, f32, i64
 from xdsl.parser import Parser
 
 from relax_dialect.dialect import Relax
-from relax_dialect.struct_info.base import StructInfo, parse_struct_info
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols, substitute
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import (
+    FuncType,
+    ObjectType,
+    PrimType,
+    ShapeType,
+    StructInfo,
+    TensorType,
+    TupleType,
+    parse_struct_info,
+)
 from tir_dialect.dialect import TIR
 from tir_dialect.dims import Dim, constant, symbol
 

@@ -20,8 +20,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from lowering.registry import DIALECTS, load_dialect
 from tests.support.rules import each
-from tir_dialect.ops.assembly_format import format_of, op_definition
-from tir_dialect.ops.directives import ResultType
+from tir_dialect.ops.assembly_format import ResultType, format_of, op_definition
 
 
 def has_format(op: type[Operation]) -> bool:

@@ -7,8 +7,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
-from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, parse_optional_dim_list, print_dim_list
 from tir_dialect.dims import floordiv, symbol, to_dim
+from tir_dialect.types import DimAttr, parse_dim_expr, parse_dim_list, parse_optional_dim_list, print_dim_list
 
 n, m = symbol("n"), symbol("m")
 

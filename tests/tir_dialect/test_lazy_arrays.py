@@ -10,9 +10,8 @@ from lowering.relax.layout.pack_weights import PanelLayout, pack
 from relax_dialect.interpreter.manipulation import relaid, relaid_shape
 from relax_dialect.ops.layouts import Layout
 from relax_dialect.ops.values import ConstantOp
-from tir_dialect import lazy_arrays
-from tir_dialect.lazy_arrays import LazyArray, array_of, computed
-from tir_dialect.weights import WeightAttr, tensor_attr
+from tir_dialect import weights as weights_module
+from tir_dialect.weights import LazyArray, WeightAttr, array_of, computed, tensor_attr
 
 LARGE = np.arange(1 << 16, dtype=np.float32).reshape(256, 256)
 
@@ -79,12 +78,12 @@ def _compute() -> None:
 
 def test_a_fork_has_a_thread_of_its_own() -> None:
     _compute()
-    before = dict(lazy_arrays._executors)
+    before = dict(weights_module._executors)
     child = multiprocessing.get_context("fork").Process(target=_compute)
     child.start()
     child.join(60)
     assert child.exitcode == 0
-    assert lazy_arrays._executors == before
+    assert weights_module._executors == before
 
 
 def test_a_fork_computes_what_its_parent_has_begun() -> None:

@@ -2,7 +2,7 @@ import pytest
 from xdsl.dialects import test
 from xdsl.dialects.builtin import i32
 
-from tir_dialect.attributes import as_name_hint
+from tir_dialect.types import as_name_hint
 
 
 @pytest.mark.parametrize(

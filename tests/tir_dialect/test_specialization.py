@@ -13,7 +13,7 @@ from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import check_valid, matmul, run
 from tir_dialect import specialize
 from tir_dialect.interpreter import run_prim_func
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 
 SIZES = {"n": 5, "k": 3, "m": 7}
 

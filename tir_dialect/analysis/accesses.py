@@ -11,12 +11,10 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from tir_dialect.analysis.index_space import IndexSpace, extremes
 from tir_dialect.analysis.structure import block_of, loop_of
 from tir_dialect.dims import Dim, constant
-from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.control_flow import IfOp, WhileOp
+from tir_dialect.ops.blocks import BlockOp, MatchBufferOp, ViewOp
+from tir_dialect.ops.control_flow import ForOp, IfOp, WhileOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import MatchBufferOp, ViewOp
 
 ZERO = constant(0)
 ONE = constant(1)

@@ -9,10 +9,9 @@ from xdsl.dialects.builtin import ArrayAttr, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from tir_dialect.attributes import DimAttr, SymbolAttr
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, DimAttr, SymbolAttr
 
 Numbers: TypeAlias = dict[SSAValue | Block, int]
 

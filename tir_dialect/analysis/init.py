@@ -21,10 +21,9 @@ from tir_dialect.analysis.structure import (
     root_buffer,
 )
 from tir_dialect.dims import Bounds, Dim, DimLike, FloorDivAtom, Prover, SymbolAtom, constant, symbol
-from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.blocks import BlockOp, BufferViewOp, InitOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import BufferViewOp
 from tir_dialect.types import BufferType, IteratorKind
 
 

@@ -26,12 +26,10 @@ from tir_dialect.analysis.structure import (
 )
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import numpy_dtype
-from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.blocks import BlockOp, InitOp, ReadsOp, WritesOp
+from tir_dialect.ops.control_flow import ForOp, IfOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType, IteratorKind
 from tir_dialect.walking import ops_in

@@ -22,13 +22,11 @@ from tir_dialect.analysis.dependence import Dependence
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_block, enclosing_loops
 from tir_dialect.dims import Dim
-from tir_dialect.ops.blocks import InitOp
+from tir_dialect.ops.blocks import BufferViewOp, InitOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
-from tir_dialect.ops.control_flow import WhileOp
+from tir_dialect.ops.control_flow import ForOp, WhileOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import BufferViewOp
 from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.types import IteratorKind
 from tir_dialect.walking import ops_in

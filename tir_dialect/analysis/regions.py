@@ -12,11 +12,10 @@ from xdsl.utils.hints import isa
 from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
 from tir_dialect.analysis.structure import is_defined_inside, root_buffer
 from tir_dialect.dims import Dim, constant, maximum, minimum
-from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.blocks import BlockOp, BufferViewOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import BufferViewOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.types import BufferType
 
 

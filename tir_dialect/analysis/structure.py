@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.blocks import BlockOp, BufferViewOp, MatchBufferOp, ViewOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.ops.raw_memory import AddressOfOp
-from tir_dialect.ops.regions import BufferViewOp, MatchBufferOp, ViewOp
 from tir_dialect.ops.tile_registers import StoreTileOp
 from tir_dialect.types import BufferType
 from tir_dialect.walking import ops_in

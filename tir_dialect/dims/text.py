@@ -7,7 +7,7 @@
 
 `floordiv`, `mod`, `ceildiv` take two arguments, `min`, `max`, `broadcast` one or more. `//` and `%` are for Python
 callers: MLIR text has no such tokens, so printing uses the functions. The grammar is written over a `TokenSource` (MLIR
-parsers give theirs in `tir_dialect.attributes`) and builds its results with a `Builder`.
+parsers give theirs in `tir_dialect.types`) and builds its results with a `Builder`.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ from tir_dialect.interpreter.numerics import (
 )
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallBoxedOp, CallOp, ForeignCallOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.scalars import DEFAULT_ERROR
 
 

@@ -19,8 +19,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.directives import SameType, TypeOf, Word
+from tir_dialect.ops.assembly_format import SameType, TypeOf, Word, op_definition
 from tir_dialect.ops.memory import lanes_of, number_type
 
 

@@ -1,5 +1,5 @@
-"""Declarative syntax of ops whose operands are printed without types, and the parsing of operands that are defined
-already.
+"""Declarative syntax: directives for properties and types, ops whose operands are printed without types, and the
+parsing of operands that are defined already.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from functools import cache
 from typing import ClassVar, TypeVar, cast
 
 from typing_extensions import override
-from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr, i32, i64
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef
 from xdsl.irdl.declarative_assembly_format import (
     AttrDictDirective,
+    AttributeVariable,
     FormatDirective,
     FormatProgram,
     OperandVariable,
     OptionalOperandVariable,
     ParsingState,
     PrintingState,
+    TypeDirective,
     VariadicOperandVariable,
 )
 from xdsl.irdl.declarative_assembly_format_parser import FormatParser
@@ -28,6 +30,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tir_dialect.new_ops import new_op
+from tir_dialect.types import DimAttr, parse_dim_expr, parse_dim_list, print_dim, print_dim_list
 from vm_dialect.ops.base import Directive as BaseDirective
 from vm_dialect.ops.base import define_op
 
@@ -239,3 +242,147 @@ class Directive(BaseDirective):
     """Whether it reads and prints all operands, without having them as parameters."""
     ALL_PROPERTIES: ClassVar[bool] = False
     """Whether it reads and prints all properties, without having them as parameters."""
+
+
+def value_of(operand: OperandVariable, state: ParsingState) -> SSAValue:
+    """The operand as it has been read."""
+    return State.of(state).values[operand.index][0]
+
+
+class Text(Directive):
+    """A string: `"erff"`."""
+
+    CONTEXT = ""
+    """What an error says of the string that was expected."""
+
+    text: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.text.set(state, StringAttr(parser.parse_str_literal(self.CONTEXT)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_string_literal(cast("StringAttr", self.text.get(op)).data)
+
+
+class Word(Directive):
+    """A string that is written as a word: `olt`."""
+
+    word: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.word.set(state, StringAttr(parser.parse_identifier(f" as the {self.word.name}")))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_string(cast("StringAttr", self.word.get(op)).data)
+
+
+class Number(Directive):
+    """An integer of `i64`: `16`."""
+
+    number: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.number.set(state, IntegerAttr(parser.parse_integer(), i64))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_int(cast("IntegerAttr", self.number.get(op)).value.data)
+
+
+class Symbol(Directive):
+    """A reference to a function of the module: `@f`."""
+
+    symbol: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.symbol.set(state, SymbolRefAttr(parser.parse_symbol_name()))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_symbol_name(cast("SymbolRefAttr", self.symbol.get(op)).string_value())
+
+
+class DimExpr(Directive):
+    """A dimension: `4 * n + 1`."""
+
+    dim: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.dim.set(state, DimAttr(parse_dim_expr(parser)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        print_dim(printer, cast("DimAttr", self.dim.get(op)).data)
+
+
+class Dims(Directive):
+    """A list of dimensions: `[n, 4 * m]`."""
+
+    dims: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.dims.set(state, ArrayAttr([DimAttr(dim) for dim in parse_dim_list(parser)]))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        print_dim_list(printer, [dim.data for dim in cast("ArrayAttr[DimAttr]", self.dims.get(op))])
+
+
+class ResultType(Directive):
+    """The type of a result: `f32`. In an optional group, the result is there if its type is."""
+
+    type: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.type.set(state, (parser.parse_type(),))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.type.print(printer, state, op)
+
+    def set_empty(self, state: ParsingState) -> None:
+        self.type.set(state, ())
+
+
+class TypeOf(Directive):
+    """The type of an operand, for the reader: `vector<8xf32>`. Any other type is an error."""
+
+    operand: OperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        wanted, start = value_of(self.operand, state).type, parser.pos
+        written = parser.parse_type()
+        if written != wanted:
+            what = self.operand.name if self.operand.name == "sum" else "operand"
+            parser.raise_error(f"expected {wanted}, the type of the {what}, got {written}", start, parser.pos)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_attribute(self.operand.get(op).type)
+
+
+class SameType(Directive):
+    """Nothing: the result has the type of an operand."""
+
+    result: TypeDirective
+    operand: OperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.result.set(state, (value_of(self.operand, state).type,))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        return
+
+
+class TypeProperty(Directive):
+    """A type that is a property: `bf16`."""
+
+    type: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.type.set(state, parser.parse_type())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_attribute(cast("Attribute", self.type.get(op)))

@@ -30,8 +30,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dtypes import is_dtype, scalar_type
 from tir_dialect.new_ops import as_value, fill_op
-from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.directives import Number, ResultType, Symbol, Text
+from tir_dialect.ops.assembly_format import Number, ResultType, Symbol, Text, op_definition
 from tir_dialect.ops.effects import VERIFIERS, UnknownEffects
 from tir_dialect.ops.memory import i32_array
 from tir_dialect.types import BufferType

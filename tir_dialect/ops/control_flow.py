@@ -1,15 +1,20 @@
-"""Structured control flow: conditionals and while loops."""
+"""Structured control flow: for loops, while loops and conditionals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import UNKNOWN_LOC, DictionaryAttr, IndexType, IntegerType, StringAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
     region_def,
     traits_def,
     var_operand_def,
@@ -17,18 +22,206 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import (
-    HasParent,
-    IsTerminator,
-    NoTerminator,
-    Pure,
-    RecursivelySpeculatable,
-    RecursiveMemoryEffect,
-)
+from xdsl.traits import HasParent, IsTerminator, NoTerminator, Pure, RecursivelySpeculatable, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.new_ops import as_value, fill_op
+from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
 from tir_dialect.ops.assembly_format import op_definition, parse_defined_operand
+from tir_dialect.types import LoopKind, LoopKindAttr, as_name_hint
+
+_INDEX = IndexType()
+_KEYWORDS = ("parallel", "vectorized", "unrolled", "thread_binding")
+_KINDS = {kind: LoopKindAttr(kind) for kind in LoopKind}
+
+
+class _Bound(NamedTuple):
+    lower: SSAValue | None
+    upper: SSAValue
+
+
+@irdl_op_definition
+class ForOp(IRDLOperation):
+    """Runs its body for each `i` in the half-open range `lower <= i < upper`.
+
+    ```mlir
+    tir.for (%i, %j) in (%m, %lo to %hi) { ... }
+    tir.for (%i, %j) in (64, 1 to 8) { ... }
+    tir.for parallel (%i) in (%n) annotations {"pragma" = 1 : i64} { ... }
+    tir.for thread_binding "threadIdx.x" (%i) in (%n) { ... }
+    ```
+
+    Each op has one induction variable, which starts at 0 if there is no `lower`. Several variables in the text stand
+    for a perfect nest of loops of the same kind, outermost first. A bound that is a number is a constant before it.
+
+    C1: the region argument is an `index`, the induction variable.
+    C2: a `thread_binding` loop has a tag; no other loop has one.
+    """
+
+    name = "tir.for"
+
+    lower = opt_operand_def(IndexType)
+    upper = operand_def(IndexType)
+    kind = prop_def(LoopKindAttr, default_value=LoopKindAttr(LoopKind.SERIAL))
+    thread_tag = opt_prop_def(StringAttr)
+    annotations = opt_prop_def(DictionaryAttr)
+    body = region_def("single_block")
+
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect(), RecursivelySpeculatable())
+
+    def __init__(
+        self,
+        upper: SSAValue | Operation,
+        body: Region | None = None,
+        *,
+        lower: SSAValue | Operation | None = None,
+        kind: LoopKind = LoopKind.SERIAL,
+        thread_tag: str | None = None,
+        annotations: Mapping[str, Attribute] | None = None,
+        name_hint: str | None = None,
+    ):
+        """Without a body, an empty one is made; `name_hint` is for its induction variable."""
+        if body is None:
+            body = Region(Block(arg_types=[_INDEX]))
+            body.block.args[0].name_hint = as_name_hint(name_hint)
+        properties: dict[str, Attribute] = {"kind": _KINDS[kind]}
+        if thread_tag is not None:
+            properties["thread_tag"] = StringAttr(thread_tag)
+        if (notes := annotations_attr(annotations)) is not None:
+            properties["annotations"] = notes
+        bounds = (upper,) if lower is None else (lower, upper)
+        fill_op(self, tuple(map(as_value, bounds)), properties=properties, regions=(body,))
+
+    @property
+    def induction_var(self) -> BlockArgument:
+        """The induction variable."""
+        return self.body.block.args[0]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ForOp:
+        keyword = parser.parse_optional_keyword_in(_KEYWORDS)
+        kind = LoopKind.SERIAL if keyword is None else LoopKind(keyword)
+        tag = parser.parse_str_literal() if kind is LoopKind.THREAD_BINDING else None
+        start = parser.pos
+        variables = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False).resolve(IndexType())
+        )
+        parser.parse_keyword("in")
+        bounds = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_bound(parser))
+        if len(variables) != len(bounds) or not bounds:
+            parser.raise_error(
+                f"'tir.for' expected one bound for each of at least one variable, got {len(variables)} variables and "
+                f"{len(bounds)} bounds",
+                start,
+                parser.pos,
+            )
+        annotations = parse_annotations(parser)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region(variables)
+        loop = _build_nest(bounds, body, kind, tag)
+        if annotations is not None:
+            loop.annotations = annotations
+        loop.attributes |= {} if attributes is None else attributes.data
+        return loop
+
+    def print(self, printer: Printer) -> None:
+        nest = list(_printed_nest(self, printer.print_debuginfo))
+        if self.kind.data is not LoopKind.SERIAL:
+            printer.print_string(f" {self.kind.data.value}")
+        if self.thread_tag is not None:
+            printer.print_string(" ")
+            printer.print_string_literal(self.thread_tag.data)
+        printer.print_string(" ")
+        with printer.in_parens():
+            printer.print_list(nest, lambda loop: printer.print_block_argument(loop.induction_var, print_type=False))
+        printer.print_string(" in ")
+        with printer.in_parens():
+            printer.print_list(nest, lambda loop: _print_bound(printer, loop))
+        print_annotations(printer, self.annotations)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(nest[-1].body, print_entry_block_args=False, print_empty_block=False)
+
+    def verify_(self) -> None:
+        if [type for type in self.body.block.arg_types] != [IndexType()]:
+            raise VerifyException("'tir.for' op expected one region argument of type index")  # C1
+        if (self.thread_tag is not None) != (self.kind.data is LoopKind.THREAD_BINDING):
+            raise VerifyException(
+                f"'tir.for' op of kind {self.kind.data.value} expected "
+                f"{'no tag' if self.thread_tag is not None else 'a tag'}"
+            )  # C2
+
+
+def _parse_bound(parser: Parser) -> _Bound:
+    value = _parse_bound_value(parser)
+    if parser.parse_optional_keyword("to") is None:
+        return _Bound(None, value)
+    return _Bound(value, _parse_bound_value(parser))
+
+
+def _parse_bound_value(parser: Parser) -> SSAValue:
+    """`%n`, or a number: a constant, which `insert_bounds` puts before the loop."""
+    number = parser.parse_optional_integer(allow_boolean=False)
+    return parse_defined_operand(parser) if number is None else ConstantOp.from_int_and_width(number, _INDEX).result
+
+
+def insert_bounds(body: Region) -> None:
+    """Puts the constants that the text of loops had as bounds before the nests of these loops."""
+    for op in body.walk():
+        if not isinstance(op, ForOp) or op.parent is None:
+            continue
+        nest: Operation | None = op
+        while isinstance(nest, ForOp):
+            for bound in nest.operands:
+                if isinstance(bound.owner, ConstantOp) and bound.owner.parent is None:
+                    bound.owner.location = op.location
+                    op.parent.insert_op_before(bound.owner, op)
+            nest = nest.body.block.first_op
+
+
+def _print_bound(printer: Printer, loop: ForOp) -> None:
+    if loop.lower is not None:
+        printer.print_ssa_value(loop.lower)
+        printer.print_string(" to ")
+    printer.print_ssa_value(loop.upper)
+
+
+def _build_nest(bounds: Sequence[_Bound], body: Region, kind: LoopKind, tag: str | None) -> ForOp:
+    """Loops around `body`, whose block has all induction variables as arguments."""
+    block = body.block
+    for bound in reversed(bounds[1:]):
+        variable = block.args[-1]
+        inner = Block(arg_types=[IndexType()])
+        inner.args[0].name_hint = variable.name_hint
+        inner.args[0].location = variable.location
+        variable.replace_all_uses_with(inner.args[0])
+        block.erase_arg(variable)
+        for op in block.ops:
+            op.detach()
+            inner.add_op(op)
+        block.add_op(ForOp(bound.upper, Region(inner), lower=bound.lower, kind=kind, thread_tag=tag))
+    return ForOp(bounds[0].upper, body, lower=bounds[0].lower, kind=kind, thread_tag=tag)
+
+
+def _printed_nest(loop: ForOp, with_locations: bool) -> Iterator[ForOp]:
+    """The perfect nest that one line of text can stand for."""
+    yield loop
+    if loop.annotations is not None or loop.attributes or loop.thread_tag is not None:
+        return
+    outer = {loop.induction_var}
+    while True:
+        block = loop.body.block
+        inner = block.first_op
+        if not isinstance(inner, ForOp) or inner is not block.last_op or inner.kind != loop.kind:
+            return
+        if inner.annotations is not None or inner.attributes or not outer.isdisjoint(inner.operands):
+            return
+        if with_locations and inner.location != UNKNOWN_LOC:
+            return
+        yield inner
+        outer.add(inner.induction_var)
+        loop = inner
+
 
 I1 = IntegerType(1)
 

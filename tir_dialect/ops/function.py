@@ -13,12 +13,11 @@ from xdsl.printer import Printer
 from xdsl.traits import CallableOpInterface, IsolatedFromAbove, NoMemoryEffect, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.attributes import SymbolAttr, as_name_hint, parse_symbol, print_bounds
 from tir_dialect.dims import Bounds, is_symbol_name
 from tir_dialect.dtypes import is_dtype, scalar_type
+from tir_dialect.ops.control_flow import insert_bounds
 from tir_dialect.ops.effects import VERIFIERS
-from tir_dialect.ops.loops import insert_bounds
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, SymbolAttr, as_name_hint, parse_symbol, print_bounds
 
 
 class _PrimFuncCallable(CallableOpInterface):

@@ -12,11 +12,10 @@ from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_d
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.ops.accesses import Access, BufferResult
-from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.directives import Number, Text
+from tir_dialect.ops.assembly_format import Number, Text, op_definition
 from tir_dialect.ops.effects import FillsCaches, UnknownEffects
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import Access, BufferResult
 from tir_dialect.types import BufferType, buffer_type
 
 

@@ -14,14 +14,13 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.new_ops import fill_op
-from tir_dialect.ops.assembly_format import Directive, op_definition
-from tir_dialect.ops.directives import DimExpr, Text
+from tir_dialect.ops.assembly_format import DimExpr, Directive, Text, op_definition
 from tir_dialect.ops.effects import MayRaise
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import lanes_of
+from tir_dialect.types import DimAttr
 
 I1 = IntegerType(1)
 _INDEX = IndexType()

@@ -14,11 +14,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, operand_def, prop_def, traits_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.ops.accesses import Access
-from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.directives import Number, TypeProperty
+from tir_dialect.ops.assembly_format import Number, TypeProperty, op_definition
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.effects import UnknownEffects
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import Access
 from tir_dialect.ops.vectors import ui8
 from tir_dialect.types import BufferType, LoopKind, buffer_type
 

@@ -34,8 +34,7 @@ from xdsl.utils.hints import isa
 
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.arithmetic import KIND_OF, ConvertOp
-from tir_dialect.ops.assembly_format import Directive, op_definition
-from tir_dialect.ops.directives import SameType, TypeOf, TypeProperty, Word, value_of
+from tir_dialect.ops.assembly_format import Directive, SameType, TypeOf, TypeProperty, Word, op_definition, value_of
 from tir_dialect.ops.memory import lanes_of
 
 I1 = IntegerType(1)

@@ -11,10 +11,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.regions import block_regions
 from tir_dialect.analysis.structure import ancestors, is_defined_inside, root_buffer
 from tir_dialect.dims import Dim, constant, maximum, product
-from tir_dialect.ops.accesses import RegionAxis
-from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.memory import LoadOp
-from tir_dialect.ops.regions import BufferViewOp, ReadsOp
+from tir_dialect.ops.blocks import BlockOp, BufferViewOp, ReadsOp
+from tir_dialect.ops.memory import LoadOp, RegionAxis
 from tir_dialect.schedule.index_map import IndexDomain, IndexMap
 from tir_dialect.schedule.legality.motion import describe
 from tir_dialect.schedule.materialize import header_value

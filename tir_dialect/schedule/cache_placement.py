@@ -11,7 +11,7 @@ from tir_dialect.analysis.init import init_placement
 from tir_dialect.analysis.regions import read_buffers
 from tir_dialect.analysis.structure import ancestors, is_defined_inside
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.schedule.edits import nest_of, scope_of
 from tir_dialect.schedule.handles import is_inside

@@ -16,9 +16,8 @@ from xdsl.traits import Pure, is_side_effect_free
 
 from tir_dialect.new_ops import erase_dead
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.control_flow import ForOp, IfOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.types import IteratorKind, IteratorKindAttr
 
 

@@ -10,8 +10,8 @@ from typing import Any, Self, TypeAlias, cast
 from xdsl.ir import Operation
 
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 
 
 class Loop:

@@ -24,8 +24,8 @@ from tir_dialect.dims import (
     product,
 )
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.scalars import DimOp
 

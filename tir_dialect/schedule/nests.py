@@ -16,11 +16,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange, read_buffers, written_buffers
 from tir_dialect.analysis.structure import ancestors, enclosing_block, is_defined_inside
-from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.control_flow import IfOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp, IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.edits import (
     ancestor_in,
@@ -38,7 +36,7 @@ from tir_dialect.schedule.legality.motion import describe
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of
-from tir_dialect.types import BufferType, IteratorKind, LoopKind
+from tir_dialect.types import BufferType, IteratorKind, LoopKind, as_name_hint
 
 
 def simplify_bindings(self: ScheduleState, root: Operation) -> None:

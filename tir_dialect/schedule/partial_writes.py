@@ -18,8 +18,7 @@ from tir_dialect.analysis.structure import ancestors, enclosing_loops
 from tir_dialect.dims import Dim, DimLike, constant, symbol
 from tir_dialect.dtypes import ElementType, lookup
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.control_flow import IfOp, WhileOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp, IfOp, WhileOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.schedule.edits import is_index_op, set_condition, unique_block_name
 from tir_dialect.schedule.handles import is_inside

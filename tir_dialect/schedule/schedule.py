@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import ModuleOp
 
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.primitives import (
     annotating,

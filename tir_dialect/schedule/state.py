@@ -14,8 +14,8 @@ from xdsl.ir import Operation
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, DimSyntaxError, constant
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.raw_memory import AddressOfOp
 from tir_dialect.schedule.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.handles import ROOT, Block, HandleTable, Loop, ScheduleError, handles_in, is_inside

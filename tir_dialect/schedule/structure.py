@@ -11,7 +11,7 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.schedule.handles import ScheduleError, is_inside
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import BufferType

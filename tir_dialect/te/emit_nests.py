@@ -13,13 +13,11 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from tir_dialect.attributes import DimAttr, as_name_hint
 from tir_dialect.dims import Dim
 from tir_dialect.ops.annotations import annotations_attr
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.calls import CallExternOp, CallPackedOp
-from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.te import nodes, statements
 from tir_dialect.te.compute import Nest, Scan
@@ -28,7 +26,7 @@ from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern, Inlined
 from tir_dialect.te.nodes import IterVar, Size, Tensor, free_variables, substitute
 from tir_dialect.te.statements import Body
-from tir_dialect.types import BufferType, IteratorKind, LoopKind
+from tir_dialect.types import BufferType, DimAttr, IteratorKind, LoopKind, as_name_hint
 
 ExtentOf: TypeAlias = Callable[[Dim], SSAValue]
 """Gives the value of an extent, defined at the top of the function."""

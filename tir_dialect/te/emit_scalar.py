@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, I
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tir_dialect import dims
-from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, Prover, symbol
 from tir_dialect.dtypes import scalar_type
 from tir_dialect.ops.arithmetic import FmodOp
@@ -28,6 +27,7 @@ from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_bool, is_float, is_index, is_unsigned
 from tir_dialect.te.expr import DType, Expr
 from tir_dialect.te.nodes import IterVar, Tensor, post_order
+from tir_dialect.types import as_name_hint
 
 DIM_FUNCTIONS: Mapping[str, Callable[[Dim, Dim], Dim]] = MappingProxyType(
     {

@@ -9,7 +9,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tir_dialect.attributes import SymbolAttr, as_name_hint
 from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
@@ -21,7 +20,7 @@ from tir_dialect.te.emit_scalar import Names, value_type
 from tir_dialect.te.expr import OPERATORS, Expr
 from tir_dialect.te.extern import Extern, Inlined
 from tir_dialect.te.nodes import Param, Tensor, post_order
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, SymbolAttr, as_name_hint
 
 Source: TypeAlias = "Compute | Extern | Inlined | Scan"
 

@@ -13,8 +13,8 @@ from xdsl.ir import Attribute
 from lowering.compiler.validation import CannotDraw, Draw
 from lowering.relax_to_vm.checks import parse_type, type_text
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.symbols import free_symbols
+from relax_dialect.struct_info.types import StructInfo
 from vm_dialect.callee import Callee
 from vm_dialect.executable.model import FunctionInfo, FunctionKind, SignatureTypes
 from xdsl_relax.cli.diagnostics import ToolError

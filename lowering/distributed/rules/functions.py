@@ -22,8 +22,7 @@ from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.callees import explicit_symbols, find_prim_func, match_prim_func
 from relax_dialect.ops.shapes import ShapeOp
-from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.types import ShapeType, TensorType
+from relax_dialect.struct_info.types import ShapeType, TensorType, as_struct_infos
 from tir_dialect.analysis.loop_groups import LoopGroup, loop_groups
 from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp

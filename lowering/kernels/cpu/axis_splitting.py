@@ -27,8 +27,8 @@ from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import blocks_in, enclosing_func, loop_of
 from tir_dialect.dims import Dim, Prover, constant, floordiv, mod
 from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.control_flow import ForOp, LoopKind
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import IteratorKind

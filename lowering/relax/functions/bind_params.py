@@ -19,16 +19,15 @@ from xdsl.utils.exceptions import VerifyException
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.relax.substitution import settle
-from relax_dialect.builder.values import elements
+from relax_dialect.builder.emitter import elements
 from relax_dialect.function_symbols import substitute_in, substitute_in_value
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.scope import called_functions, find_function
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, entry_match, match_types
 from relax_dialect.struct_info.symbols import erase_symbols, iter_bare_symbols, iter_symbols, substitute
-from relax_dialect.struct_info.types import TensorType
+from relax_dialect.struct_info.types import FuncType, TensorType
 from tir_dialect.dims import constant
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.specialization import specialize

@@ -22,13 +22,12 @@ from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.scope import called_functions, prover_at
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.match import Match, Verdict, is_subtype, match_types
 from relax_dialect.struct_info.symbols import fresh_name, substitute
-from relax_dialect.struct_info.types import TupleType
+from relax_dialect.struct_info.types import StructInfo, TupleType, as_struct_infos
 from relax_dialect.traits import ControlFlow
-from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import CheckKind, Dim, symbol
+from tir_dialect.types import SymbolAttr
 
 OpT = TypeVar("OpT", bound=Operation)
 

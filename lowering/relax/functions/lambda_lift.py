@@ -19,12 +19,11 @@ from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.scope import BindsBlockSymbols, symbol_name
-from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols
-from relax_dialect.verifiers import recursion_violations
-from tir_dialect.attributes import SymbolAttr
+from relax_dialect.struct_info.types import FuncType, as_struct_infos
+from relax_dialect.traits import recursion_violations
 from tir_dialect.dims import symbol
+from tir_dialect.types import SymbolAttr
 
 
 class LambdaLiftPass(Pass):

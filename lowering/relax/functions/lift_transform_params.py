@@ -21,14 +21,12 @@ from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.scope import find_function, symbols_used, symbols_witnessed
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, entry_match
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols
-from relax_dialect.struct_info.types import TupleType
+from relax_dialect.struct_info.types import FuncType, StructInfo, TupleType, as_struct_infos
 from relax_dialect.traits import impurity_of
-from tir_dialect.attributes import SymbolAttr
 from tir_dialect.new_ops import erase_dead
+from tir_dialect.types import SymbolAttr
 
 
 @dataclass(frozen=True)

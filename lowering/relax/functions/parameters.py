@@ -28,11 +28,9 @@ from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.scope import block_symbols_used, prover_at, symbols_used
-from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, Verdict, call_result, entry_match, is_subtype, partial_application
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name
-from relax_dialect.struct_info.types import TupleType
+from relax_dialect.struct_info.types import FuncType, StructInfo, TupleType, as_struct_infos
 from tir_dialect.new_ops import erase_dead
 
 _Fields: TypeAlias = "tuple[_Fields, ...] | None"

@@ -29,13 +29,11 @@ from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import PrimOp
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Match, Mismatch, Verdict, is_subtype, match_types
 from relax_dialect.struct_info.symbols import iter_symbols, substitute
-from relax_dialect.struct_info.types import PrimType, TupleType
-from tir_dialect.attributes import SymbolAttr
+from relax_dialect.struct_info.types import FuncType, PrimType, StructInfo, TupleType
 from tir_dialect.dims import Dim, symbol
+from tir_dialect.types import SymbolAttr
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,8 @@ from relax_dialect.ops.callees import explicit_symbols, find_prim_func, match_pr
 from relax_dialect.ops.control_flow import yielded
 from relax_dialect.ops.dataflow import FusedOp
 from relax_dialect.scope import called_functions, symbol_name
-from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.symbols import fresh_name
-from relax_dialect.struct_info.types import PrimType, TensorType
+from relax_dialect.struct_info.types import PrimType, TensorType, as_struct_infos
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.dtypes import scalar_type
 from tir_dialect.new_ops import erase_dead

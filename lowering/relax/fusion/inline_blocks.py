@@ -13,8 +13,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import block_of, loop_of
 from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.edits import is_index_op
 from tir_dialect.types import IteratorKind

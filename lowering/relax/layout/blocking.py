@@ -38,8 +38,7 @@ from relax_dialect.ops.unary import AbsOp, NegativeOp, RoundOp, SigmoidOp, Squar
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import constant
-from tir_dialect.lazy_arrays import Elements, computed
-from tir_dialect.weights import TensorAttr, WeightAttr, tensor_attr
+from tir_dialect.weights import Elements, TensorAttr, WeightAttr, computed, tensor_attr
 from vm_dialect.tensors import aligned_copy
 
 PLAIN = "NCHW"

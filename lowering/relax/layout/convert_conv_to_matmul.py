@@ -18,8 +18,7 @@ from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.manipulation import PermuteDimsOp
 from relax_dialect.ops.values import ConstantOp
 from tir_dialect.dims import constant
-from tir_dialect.lazy_arrays import computed
-from tir_dialect.weights import WeightAttr, tensor_attr
+from tir_dialect.weights import WeightAttr, computed, tensor_attr
 
 
 class ConvertConvToMatmulPass(Pass):

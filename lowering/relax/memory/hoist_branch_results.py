@@ -12,7 +12,7 @@ from lowering.registry import Pass
 from relax_dialect.analysis.aliases import leaves
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.memory import AllocTensorOp
-from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.types import as_struct_infos
 
 
 class HoistBranchResultsPass(Pass):

@@ -24,8 +24,7 @@ from relax_dialect.ops.callees import find_prim_func, match_prim_func
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp, CheckApartOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
-from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.types import ShapeType, TensorType
+from relax_dialect.struct_info.types import ShapeType, TensorType, as_struct_infos
 from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect import messages
 

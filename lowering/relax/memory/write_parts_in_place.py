@@ -17,7 +17,7 @@ from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 from lowering.locations import inherit_location
 from lowering.relax.fusion.inline_blocks import covers
 from lowering.relax.memory.plan import lifetimes
-from lowering.relax.memory.variants import Variants
+from lowering.relax.memory.use_inplace_calls import Variants
 from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
 from relax_dialect.ops.structure import FuncOp
@@ -26,8 +26,8 @@ from tir_dialect.analysis.patterns import OpPattern, computation_patterns
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import BufferType
 from tir_dialect.walking import ops_in

@@ -24,8 +24,7 @@ from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.normalization import BatchNormOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.lazy_arrays import Elements, computed
-from tir_dialect.weights import Weight, WeightAttr, tensor_attr
+from tir_dialect.weights import Elements, Weight, WeightAttr, computed, tensor_attr
 
 Array = NDArray[Any]
 

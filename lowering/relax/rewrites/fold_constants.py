@@ -26,8 +26,8 @@ from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.scope import symbols_used
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import AliasesOperand, Unpacks, impurity_of
-from tir_dialect.attributes import DimAttr
 from tir_dialect.dtypes import numpy_dtype
+from tir_dialect.types import DimAttr
 from tir_dialect.weights import tensor_attr
 
 MOST_BYTES_OF_WEIGHTS = 1 << 29

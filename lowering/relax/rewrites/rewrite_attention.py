@@ -19,9 +19,9 @@ from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.relax.matchers import RewriteMatch, number_of
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.activation import SoftmaxOp
-from relax_dialect.ops.attention import LAYOUT, AttentionBiasOp, AttentionOp
 from relax_dialect.ops.binary import DivideOp, MultiplyOp
 from relax_dialect.ops.joining import RepeatOp
+from relax_dialect.ops.linear_algebra import LAYOUT, AttentionBiasOp, AttentionOp
 from relax_dialect.ops.manipulation import BroadcastToOp, ExpandDimsOp, PermuteDimsOp, ReshapeOp, SqueezeOp
 from relax_dialect.ops.unary import LogicalNotOp
 from relax_dialect.patterns import Match, is_const, is_op, wildcard

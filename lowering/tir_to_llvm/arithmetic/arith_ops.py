@@ -40,10 +40,10 @@ from lowering.tir_to_llvm.arithmetic.scalars import (
     vector_constant,
 )
 from tir_dialect.ops.arithmetic import ConvertOp
+from tir_dialect.ops.blocks import FlattenOp, ViewOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import FlattenOp, ViewOp
 from tir_dialect.ops.vectors import CompareOp, SelectOp
 
 

@@ -25,15 +25,15 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from lowering.llvm.function_builder import dense_integers, element_type, lane_count, lanes_of
 from lowering.llvm.llvm_builder import LLVMBuilder
 from lowering.tir_to_llvm.arithmetic.arith_ops import ARITH_LOWERINGS, Lower
-from lowering.tir_to_llvm.math.avx512 import (
+from lowering.tir_to_llvm.math.floats import (
     REGISTER,
     ROUNDED_AS_SET,
+    Floats,
     extremum,
     has_extrema,
     has_registers,
     reciprocal,
 )
-from lowering.tir_to_llvm.math.floats import Floats
 from tir_dialect.analysis.patterns import power_in_sum
 from tir_dialect.ops.memory import i32_array
 from tir_dialect.ops.vectors import ENTRIES, PARTS, DotOp, LookupOp

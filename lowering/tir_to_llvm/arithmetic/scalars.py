@@ -47,8 +47,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from lowering.llvm import llvm_ext
 from lowering.llvm.function_builder import element_type, integer_type, is_vector, lane_count, like, type_suffix
 from lowering.llvm.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.math.avx512 import REGISTER
-from lowering.tir_to_llvm.math.floats import Floats
+from lowering.tir_to_llvm.math.floats import REGISTER, Floats
 from tir_dialect.dtypes import numpy_dtype
 
 DIGITS: dict[Attribute, int] = {f32: 24, f64: 53}

@@ -12,16 +12,16 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.tir_to_llvm.math import tables
-from lowering.tir_to_llvm.math.avx512 import (
+from lowering.tir_to_llvm.math.expansion import LN2, LOG2_E, LOG10_E, coefficients, tail_and_scale
+from lowering.tir_to_llvm.math.floats import (
+    BINARY32,
+    Floats,
     exponent_of,
     finite_reciprocal,
     has_registers,
     has_registers_of_doubles,
     mantissa_of,
 )
-from lowering.tir_to_llvm.math.coefficients import LN2, LOG2_E, LOG10_E, coefficients
-from lowering.tir_to_llvm.math.expansion import tail_and_scale
-from lowering.tir_to_llvm.math.floats import BINARY32, Floats
 from lowering.tir_to_llvm.math.tables import log_of_sum
 
 

@@ -15,17 +15,22 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, i32, i64
 from xdsl.ir import SSAValue
 
 from lowering.llvm.function_builder import like
-from lowering.tir_to_llvm.math.avx512 import (
+from lowering.tir_to_llvm.math.expansion import LOG2_E, coefficients, grown, scale_exponent
+from lowering.tir_to_llvm.math.floats import (
+    BINARY32,
+    ROUNDING,
+    Floats,
     chosen,
+    doubles,
     exponent_of,
+    floor,
     has_registers,
     has_registers_of_doubles,
     mantissa_of,
+    narrowed,
     scaled,
+    widened,
 )
-from lowering.tir_to_llvm.math.coefficients import LOG2_E, coefficients
-from lowering.tir_to_llvm.math.expansion import grown, scale_exponent
-from lowering.tir_to_llvm.math.floats import BINARY32, ROUNDING, Floats, doubles, floor, narrowed, widened
 from lowering.tir_to_llvm.math.logarithms import split_mantissa
 from lowering.tir_to_llvm.math.tables import power_by_table
 

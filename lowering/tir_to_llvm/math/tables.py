@@ -25,8 +25,7 @@ from collections.abc import Sequence
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
-from lowering.tir_to_llvm.math.avx512 import bounded, chosen, exponent_of, mantissa_of, scaled
-from lowering.tir_to_llvm.math.floats import BINARY32, Floats
+from lowering.tir_to_llvm.math.floats import BINARY32, Floats, bounded, chosen, exponent_of, mantissa_of, scaled
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 0.693145751953125, 1.4286068203094172e-06  # the first has 16 bits: multiples of it are exact

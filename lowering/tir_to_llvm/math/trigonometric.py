@@ -18,9 +18,19 @@ from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
 from lowering.llvm.function_builder import like
-from lowering.tir_to_llvm.math.avx512 import chosen, has_registers, reciprocal_estimate
-from lowering.tir_to_llvm.math.coefficients import coefficients
-from lowering.tir_to_llvm.math.floats import BINARY32, ROUNDING, Floats, doubles, floor, narrowed, widened
+from lowering.tir_to_llvm.math.expansion import coefficients
+from lowering.tir_to_llvm.math.floats import (
+    BINARY32,
+    ROUNDING,
+    Floats,
+    chosen,
+    doubles,
+    floor,
+    has_registers,
+    narrowed,
+    reciprocal_estimate,
+    widened,
+)
 
 LIMIT = 2.0**18
 """Below, n has 22 digits, as many as are rounded by a sum, and three parts of `pi / 32` have digits enough."""

@@ -20,7 +20,7 @@ from relax_dialect.nn.config import (
     YarnScaling,
     yarn_magnitude,
 )
-from relax_dialect.nn.layers import ACTIVATIONS
+from relax_dialect.nn.module import ACTIVATIONS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from relax_dialect.frontend.onnx.dtypes import OnnxImportError, UnsupportedNode
+from relax_dialect.frontend.onnx.values import OnnxImportError, UnsupportedNode
 from tir_dialect.garbage import few_collections, importing
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute
 
 from relax_dialect.analysis.shape_rules import Arithmetic
-from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
-from relax_dialect.frontend.onnx.values import MAX_EVALUATED, Array, plain
+from relax_dialect.frontend.onnx.values import MAX_EVALUATED, Array, element_type, plain, to_numpy
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.ops.binary import divide
 from tir_dialect.dims import Dim, constant

@@ -14,10 +14,9 @@ import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
 
 from relax_dialect.builder import op
-from relax_dialect.frontend.onnx.dtypes import Refusal, onnx_type
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, opsets
 from relax_dialect.frontend.onnx.node import GraphScope, Node, default_attributes, from_front, schema_of
-from relax_dialect.frontend.onnx.values import TensorList, Value
+from relax_dialect.frontend.onnx.values import Refusal, TensorList, Value, onnx_type
 
 MAX_DEPTH = 64
 """So deep functions may call each other; they must not be recursive."""

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import Refusal
-from relax_dialect.frontend.onnx.node import Node, fixed, from_front
-from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed, from_front
+from relax_dialect.frontend.onnx.values import Refusal
 from relax_dialect.frontend.range_checks import (
     at_least_0,
     dim_at_most,

@@ -12,10 +12,9 @@ from xdsl.dialects.builtin import f32, f64
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.formulas import ROUND, Axis, double, falls_off, single
-from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.manipulation import element_of
-from relax_dialect.frontend.onnx.node import Node, fixed, from_front
-from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed, from_front
+from relax_dialect.frontend.onnx.values import Refusal
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te

@@ -17,7 +17,6 @@ from xdsl.ir import Attribute
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx import functions
-from relax_dialect.frontend.onnx.dtypes import NeedsControlFlow, OnnxImportError, Refusal, UseFunction
 from relax_dialect.frontend.onnx.evaluation import evaluate
 from relax_dialect.frontend.onnx.functions import MODERN, has_body, local_function, modernized
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model, check_model, opsets
@@ -29,15 +28,24 @@ from relax_dialect.frontend.onnx.node import (
     Node,
     Problems,
     attributes_of,
+    find,
     schema_of,
 )
 from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters, is_sequence, ranks_of_use
-from relax_dialect.frontend.onnx.registry import find
-from relax_dialect.frontend.onnx.values import COMPUTED, ClassMap, Strings, TensorList, Value
+from relax_dialect.frontend.onnx.values import (
+    COMPUTED,
+    ClassMap,
+    NeedsControlFlow,
+    OnnxImportError,
+    Refusal,
+    Strings,
+    TensorList,
+    UseFunction,
+    Value,
+)
 from relax_dialect.ops.structure import STRINGS
 from relax_dialect.scope import find_function
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.types import PrimType, TensorType
+from relax_dialect.struct_info.types import PrimType, StructInfo, TensorType
 from tir_dialect.dims import constant
 
 OTHER = "\0other"

@@ -16,9 +16,8 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import integer_limits
 from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.values import Array, Dequantized, Value
+from relax_dialect.frontend.onnx.values import Array, Dequantized, Value, integer_limits
 from relax_dialect.frontend.onnx.windows import convolution, kernel_sizes, padded_data
 from tir_dialect import te
 from tir_dialect.dims import constant

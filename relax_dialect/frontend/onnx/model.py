@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
-from relax_dialect.frontend.onnx.dtypes import OnnxImportError, Refusal, element_type, to_numpy
+from relax_dialect.frontend.onnx.values import OnnxImportError, Refusal, element_type, to_numpy
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 """The names of the standard's domain."""

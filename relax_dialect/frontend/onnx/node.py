@@ -1,5 +1,7 @@
 """A node while it is imported, with the scope of its graph: operands, attributes with the defaults of the operator's
 version, and what converters need.
+
+`converts` says which function imports which operator.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Protocol, Self, cast, overload
+from typing import Any, Protocol, Self, TypeAlias, cast, overload
 
 import numpy as np
 import onnx
@@ -18,9 +20,19 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.builder import BlockBuilder, BuilderError, op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import NeedsControlFlow, OnnxImportError, Refusal, UnsupportedNode, element_type
+from relax_dialect.frontend.index import ONNX
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model
-from relax_dialect.frontend.onnx.values import Array, Value, as_strings
+from relax_dialect.frontend.onnx.values import (
+    Array,
+    NeedsControlFlow,
+    OnnxImportError,
+    Refusal,
+    UnsupportedNode,
+    Value,
+    as_strings,
+    element_type,
+)
+from relax_dialect.loading import LazyTable, names_in
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, symbol, to_dim
@@ -488,3 +500,36 @@ def default_attributes(schema: Schema) -> dict[str, AttributeProto]:
     """The attributes of an operator that have defaults, with those."""
     found = {each.name: each.default_value for each in schema.attributes.values()}
     return {name: value for name, value in found.items() if value.type}
+
+
+Result: TypeAlias = "Expr | Value | Sequence[Expr | Value | None]"
+"""What a node computes: its output, or its outputs in order."""
+
+Converter: TypeAlias = "Callable[[Node], Result]"
+
+CONVERTERS = LazyTable[dict[int, Converter]]("relax_dialect.frontend.onnx", names_in(ONNX, ""))
+"""By operator, `Relu` or `com.microsoft.Gelu`, then by version."""
+
+
+def converts(*names: str, since: int = 1, domain: str = "") -> Callable[[Converter], Converter]:
+    """Makes a function the converter of operators of a domain, from a version of its operator set on."""
+
+    def register(converter: Converter) -> Converter:
+        for name in names:
+            CONVERTERS.enter(
+                _key(domain, name), converter.__module__, lambda known: {**(known or {}), since: converter}
+            )
+        return converter
+
+    return register
+
+
+def find(name: str, version: int, domain: str = "") -> Converter | None:
+    """The converter of an operator in a version, or `None`."""
+    known = CONVERTERS.get(_key(domain, name), {})
+    since = max((each for each in known if each <= version), default=None)
+    return None if since is None else known[since]
+
+
+def _key(domain: str, name: str) -> str:
+    return f"{domain}.{name}" if domain else name

@@ -8,10 +8,9 @@ from xdsl.ir import Attribute
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.creation import seed_of
-from relax_dialect.frontend.onnx.dtypes import Refusal
-from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.node import Node, Result, converts
 from relax_dialect.frontend.onnx.quantization import converted
-from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.values import Refusal
 from tir_dialect import te
 
 

@@ -21,7 +21,7 @@ from onnx import (
 )
 from xdsl.dialects.builtin import i64
 
-from relax_dialect.frontend.onnx.dtypes import Refusal, element_type
+from relax_dialect.frontend.onnx.values import Refusal, element_type
 from relax_dialect.struct_info.types import ObjectType, TensorType
 from tir_dialect.dims import Dim, constant, is_symbol_name, symbol
 

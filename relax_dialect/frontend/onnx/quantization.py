@@ -8,7 +8,6 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import Refusal, integer_limits
 from relax_dialect.frontend.onnx.integer_arithmetic import (
     by_filter,
     integer_convolution,
@@ -17,9 +16,8 @@ from relax_dialect.frontend.onnx.integer_arithmetic import (
     weights_with_sign,
     zero_point,
 )
-from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.values import Array, Dequantized
+from relax_dialect.frontend.onnx.node import Node, Result, converts
+from relax_dialect.frontend.onnx.values import Array, Dequantized, Refusal, integer_limits
 from relax_dialect.ops.datatype import DequantizeBlocksOp
 from tir_dialect.block_arrays import encode_integers
 from tir_dialect.dims import constant

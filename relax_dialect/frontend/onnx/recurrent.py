@@ -9,10 +9,8 @@ from typing import Any
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import Refusal
-from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.frontend.onnx.node import Node, Result, converts
+from relax_dialect.frontend.onnx.values import Refusal, Value
 from relax_dialect.ops.recurrent import ACTIVATIONS, CELLS, DIRECTIONS
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim

@@ -9,8 +9,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.extremes import extreme
 from relax_dialect.frontend.onnx.manipulation import element_of, without_marked
-from relax_dialect.frontend.onnx.node import Node, from_front
-from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.node import Node, Result, converts, from_front
 from relax_dialect.frontend.range_checks import distinct_axes, indices_within
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, floordiv, product

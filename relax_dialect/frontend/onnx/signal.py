@@ -10,10 +10,9 @@ import numpy as np
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import Refusal
-from relax_dialect.frontend.onnx.node import Node, fixed, from_front
+from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed, from_front
 from relax_dialect.frontend.onnx.reduction import switch
-from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.values import Refusal
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, floordiv
 

@@ -17,10 +17,9 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.model import TRAINING
-from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.node import Node, Result, converts
+from relax_dialect.frontend.onnx.values import Refusal
 
 
 @converts("Affine", "ParametricSoftplus", "Scale", "ScaledTanh")

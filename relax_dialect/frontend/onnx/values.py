@@ -1,11 +1,16 @@
-"""What the names of a graph stand for: tensors, quantised tensors, and sequences of tensors."""
+"""What the names of a graph stand for: tensors of ONNX's element types, quantised tensors, and sequences; and what is
+wrong with a model, as errors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 from typing_extensions import override
 from xdsl.dialects.builtin import f32
@@ -13,11 +18,88 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import Refusal, to_numpy
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
-from tir_dialect.dtypes import from_numpy
+from tir_dialect.dtypes import ElementType, from_numpy, numpy_dtype, range_in_i64
 from tir_dialect.weights import MOST_IN_TEXT, converted
+
+
+@dataclass(frozen=True)
+class UnsupportedNode:
+    """A node that cannot be imported."""
+
+    name: str
+    """The node's name, or that of its first output if it has none."""
+
+    op_type: str
+    """The operator, with its domain unless that is the default one."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.op_type} ({self.name}): {self.reason}"
+
+
+class OnnxImportError(ImportError):
+    """A model that cannot be imported: it is malformed, or has nodes that are not supported.
+
+    `nodes` are the unsupported ones, all that were found; it is empty if something else is wrong.
+    """
+
+    def __init__(self, message: str, nodes: Sequence[UnsupportedNode] = ()):
+        super().__init__(message)
+        self.nodes = tuple(nodes)
+
+    @classmethod
+    def unsupported(cls, nodes: Sequence[UnsupportedNode]) -> OnnxImportError:
+        """The error that lists nodes."""
+        what = "a node that is" if len(nodes) == 1 else f"{len(nodes)} nodes that are"
+        return cls("\n  ".join([f"the model has {what} not supported:", *map(str, nodes)]), nodes)
+
+
+class Refusal(Exception):
+    """Why the node at hand cannot be imported; the importer adds which one it is."""
+
+
+class NeedsControlFlow(Exception):
+    """The graph has branches or loops, so that it cannot be one dataflow region."""
+
+
+class UseFunction(Exception):
+    """A converter leaves a node to the body that the standard gives its operator."""
+
+
+@cache
+def element_type(elem_type: int) -> ElementType:
+    """The dtype with a number of `TensorProto.DataType`; `Refusal` if there is none for it."""
+    import numpy as np
+
+    names = onnx.TensorProto.DataType
+    if elem_type not in names.values() or elem_type == onnx.TensorProto.UNDEFINED:
+        raise Refusal(f"the element type {elem_type} does not exist")
+    try:
+        return from_numpy(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type)))
+    except (KeyError, TypeError, ValueError):
+        raise Refusal(f"elements of type {names.Name(elem_type).lower()} are not supported") from None
+
+
+def onnx_type(dtype: Attribute) -> int:
+    """The number of a dtype in `TensorProto.DataType`."""
+    return onnx.helper.np_dtype_to_tensor_dtype(to_numpy(dtype))
+
+
+def to_numpy(dtype: Attribute) -> Any:
+    """NumPy's dtype."""
+    return numpy_dtype(dtype)
+
+
+def integer_limits(dtype: Attribute) -> tuple[int, int]:
+    """The least and the greatest number of an integer dtype below 64 bits."""
+    low, high = range_in_i64(dtype) or (0, None)
+    if high is None:
+        raise Refusal(f"quantised numbers of {dtype} are not supported; the dtype has to have less than 64 bits")
+    return low, high
+
 
 Array: TypeAlias = NDArray[Any]
 """Elements that are known while importing: of NumPy's dtype, or objects if some are symbolic dimensions."""

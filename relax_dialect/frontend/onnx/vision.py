@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.convolution import with_bias
-from relax_dialect.frontend.onnx.dtypes import Refusal
-from relax_dialect.frontend.onnx.node import Node, fixed
-from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed
+from relax_dialect.frontend.onnx.values import Refusal
 from relax_dialect.frontend.onnx.windows import WindowAttributes, window_attributes
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, floordiv, product

@@ -11,8 +11,7 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.dtypes import promoted
-from relax_dialect.frontend.torch.node import Node, Result, converts
+from relax_dialect.frontend.torch.node import Node, Result, converts, promoted
 from relax_dialect.frontend.torch.program import Refusal
 from tir_dialect import te
 from tir_dialect.dtypes import is_bool, is_float

@@ -15,9 +15,8 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op, tensor
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.dtypes import is_complex
 from relax_dialect.frontend.torch.linear_algebra import summed_products
-from relax_dialect.frontend.torch.node import Node, find
+from relax_dialect.frontend.torch.node import Node, find, is_complex
 from relax_dialect.frontend.torch.program import Refusal, is_tensor
 
 _ON_PARTS = """

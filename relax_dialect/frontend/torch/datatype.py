@@ -8,8 +8,7 @@ from xdsl.ir import Attribute
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.binary import truth
-from relax_dialect.frontend.torch.dtypes import element_type
-from relax_dialect.frontend.torch.node import Node, Result, converts
+from relax_dialect.frontend.torch.node import Node, Result, converts, element_type
 from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.struct_info.types import ShapeType
 from tir_dialect.dtypes import is_bool

@@ -21,10 +21,9 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.complex_numbers import NO_COMPLEX, Complex, Converted, has_complex, separated, stacked
 from relax_dialect.frontend.torch.complex_numbers import convert as convert_complex
 from relax_dialect.frontend.torch.complex_numbers import is_supported as is_complex_supported
-from relax_dialect.frontend.torch.dtypes import element_type, is_complex, to_array
 from relax_dialect.frontend.torch.guards import Guards, guarded, size_guards, without_marks
 from relax_dialect.frontend.torch.layers import is_projected, layer_decompositions
-from relax_dialect.frontend.torch.node import CONVERTERS, GraphScope, Node, find
+from relax_dialect.frontend.torch.node import CONVERTERS, GraphScope, Node, element_type, find, is_complex, to_array
 from relax_dialect.frontend.torch.program import (
     GETITEM,
     NO_CONVERTER,
@@ -47,8 +46,7 @@ from relax_dialect.frontend.torch.program import (
     torch,
 )
 from relax_dialect.frontend.torch.symbols import bounds_of, dim_of, dims_of, symbols_in
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.types import PrimType, TensorType
+from relax_dialect.struct_info.types import PrimType, StructInfo, TensorType
 from tir_dialect.weights import MOST_IN_TEXT
 
 MALFORMED = (

@@ -9,9 +9,8 @@ from xdsl.dialects.builtin import i1, i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.dtypes import promoted
 from relax_dialect.frontend.torch.manipulation import indices, scalar_as_vector
-from relax_dialect.frontend.torch.node import Node, Result, converts
+from relax_dialect.frontend.torch.node import Node, Result, converts, promoted
 from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.inference import ZERO
 from relax_dialect.struct_info.types import ShapeType, TensorType

@@ -12,8 +12,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.extremes import extreme
 from relax_dialect.frontend.torch.binary import greater_of, lesser_of
-from relax_dialect.frontend.torch.dtypes import promoted
-from relax_dialect.frontend.torch.node import Node, Result, converts
+from relax_dialect.frontend.torch.node import Node, Result, converts, promoted
 from tir_dialect import te
 from tir_dialect.dtypes import is_bool, is_float
 

@@ -44,7 +44,7 @@ from relax_dialect.frontend.tvmscript.types import (
     read_global_infos,
 )
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.verifiers import Violations
+from relax_dialect.traits import Violations
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 

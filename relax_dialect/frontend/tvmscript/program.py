@@ -21,11 +21,10 @@ from relax_dialect.frontend.tvmscript.scopes import Failed, Scope
 from relax_dialect.frontend.tvmscript.source import Aliases, DependentError, Source, TVMScriptError, dotted, suggestion
 from relax_dialect.frontend.tvmscript.types import Mesh
 from relax_dialect.ops.memory import CallKernelOp
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.join import refine
 from relax_dialect.struct_info.match import Mismatch
-from relax_dialect.struct_info.types import TensorType
-from relax_dialect.verifiers import Violation
+from relax_dialect.struct_info.types import StructInfo, TensorType
+from relax_dialect.traits import Violation
 from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType

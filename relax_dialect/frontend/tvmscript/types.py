@@ -19,13 +19,20 @@ from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.scopes import declarations, describe, is_dtype_name
 from relax_dialect.frontend.tvmscript.source import Aliases, Arguments, Source, is_none, parse_expression, suggestion
 from relax_dialect.frontend.tvmscript.static import StaticReader
-from relax_dialect.struct_info.base import Shape, StructInfo
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import iter_symbols
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
-from tir_dialect.attributes import Interval
+from relax_dialect.struct_info.types import (
+    FuncType,
+    ObjectType,
+    PrimType,
+    Shape,
+    ShapeType,
+    StructInfo,
+    TensorType,
+    TupleType,
+)
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import parse_dtype
+from tir_dialect.types import Interval
 
 DEVICES = "I.module_global_infos"
 """What a scope calls the devices of the module; no name of a text can be that."""

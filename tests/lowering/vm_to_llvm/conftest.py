@@ -16,7 +16,7 @@ from lowering.verify.module import verify_module
 from lowering.vm_to_llvm.convert_vm_to_llvm import ConvertVmToLLVMPass
 from lowering.vm_to_llvm.loading import load_functions
 from lowering.vm_to_llvm.objects import function_options, runtime_object
-from lowering.vm_to_llvm.runtime_text import PARTS
+from lowering.vm_to_llvm.runtime_builder import PARTS
 from tir_dialect.target import Target
 
 KERNELS = """

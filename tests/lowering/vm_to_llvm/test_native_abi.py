@@ -9,7 +9,7 @@ import tvm_ffi
 from lowering.llvm.compiler import compile_object
 from lowering.runtime.loading import load_objects
 from lowering.vm_to_llvm.objects import runtime_object
-from lowering.vm_to_llvm.runtime_text import PARTS
+from lowering.vm_to_llvm.runtime_builder import PARTS
 from tir_dialect.target import Target
 from vm_dialect.builtins import BUILTINS
 

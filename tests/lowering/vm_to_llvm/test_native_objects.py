@@ -23,7 +23,7 @@ from lowering.vm_to_llvm.abi import RUNTIME
 from lowering.vm_to_llvm.convert_vm_to_llvm import lower_functions
 from lowering.vm_to_llvm.loading import load_executable, load_functions, runs_on
 from lowering.vm_to_llvm.objects import function_code, function_options, wrapper_code
-from lowering.vm_to_llvm.runtime_text import ALWAYS, PARTS, TEXTS, format_string, parts_for, runtime_text
+from lowering.vm_to_llvm.runtime_builder import ALWAYS, PARTS, TEXTS, format_string, parts_for, runtime_text
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine

@@ -20,7 +20,7 @@ from lowering.verify.module import verify_module
 from lowering.vm_to_llvm.convert_vm_to_llvm import lower_functions
 from lowering.vm_to_llvm.loading import load_functions
 from lowering.vm_to_llvm.objects import runtime_object
-from lowering.vm_to_llvm.runtime_text import PARTS
+from lowering.vm_to_llvm.runtime_builder import PARTS
 from tests.lowering.vm_to_llvm.conftest import KERNELS
 from tests.lowering.vm_to_llvm.random_functions import ECHO, SIZE, RandomFunction, helper
 from tests.support.programs import EXACT, as_plain, assert_same

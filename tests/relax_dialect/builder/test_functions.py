@@ -12,8 +12,7 @@ from relax_dialect import BlockBuilder
 from relax_dialect.builder import BuilderError, op, tensor
 from relax_dialect.interpreter import run
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.types import ObjectType, PrimType, TupleType
+from relax_dialect.struct_info.types import FuncType, ObjectType, PrimType, TupleType
 
 
 def only_function(bb: BlockBuilder) -> FuncOp:

@@ -31,8 +31,8 @@ from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.types import TensorType
 from tests.support import decoders
 from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from vm_dialect import VirtualMachine
 from xdsl_relax import run_passes
 

@@ -5,7 +5,6 @@ from typing import cast
 
 import pytest
 
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.match import (
     Mismatch,
     Verdict,
@@ -14,6 +13,7 @@ from relax_dialect.struct_info.match import (
     partial_application,
     register_derive_function,
 )
+from relax_dialect.struct_info.types import StructInfo
 from tests.support.struct_info import func, info
 from tir_dialect.dims import Prover
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import erase_static, erase_symbols, erase_to_scope
+from relax_dialect.struct_info.types import StructInfo
 from tests.support.struct_info import SYMBOLS, info, infos, uses_only
 
 SCOPED = [

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.join import join, meet
 from relax_dialect.struct_info.match import Verdict, is_subtype
+from relax_dialect.struct_info.types import StructInfo
 from tests.support.struct_info import info, infos
 from tir_dialect.dims import Prover
 

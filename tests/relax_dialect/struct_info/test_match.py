@@ -19,8 +19,8 @@ from relax_dialect.struct_info.match import (
 from relax_dialect.struct_info.symbols import erase_static
 from relax_dialect.struct_info.types import TensorType
 from tests.support.struct_info import func, info
-from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import Prover, constant, symbol
+from tir_dialect.types import SymbolAttr
 
 
 def match(declared: str, actual: str, *symbols: str | SymbolAttr, prover: Prover | None = None) -> Match:

@@ -5,13 +5,11 @@ from hypothesis import given
 from xdsl.dialects.builtin import f32, i8, i64
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from relax_dialect.struct_info.base import PartialShapeAttr
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols, substitute
-from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType
+from relax_dialect.struct_info.types import FuncType, ObjectType, PartialShapeAttr, PrimType, TensorType
 from tests.support.struct_info import func, info, infos, valuations
-from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import symbol, to_dim
+from tir_dialect.types import SymbolAttr
 
 TEXTS = (
     "object",

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.match import Verdict, is_subtype
+from relax_dialect.struct_info.types import StructInfo
 from tests.support.struct_info import at, info, infos, valuations
 from tir_dialect.dims import Prover
 

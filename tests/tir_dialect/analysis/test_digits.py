@@ -5,7 +5,7 @@ import pytest
 from tests.support.tir import parse_prim_func
 from tir_dialect.analysis.digits import as_sum
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 
 
 def product_of(lower: int, upper: str):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.tir import parse_prim_func
 from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
 from tir_dialect.dims import Prover, constant, floordiv, maximum, minimum, mod, symbol
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 
 row, col, size = symbol("i"), symbol("j"), symbol("n")
 

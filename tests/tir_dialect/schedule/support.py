@@ -11,8 +11,8 @@ from lowering.verify.module import VerifyDominancePass
 from tir_dialect import te
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter import compile_prim_func
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule import Schedule
 from tir_dialect.types import BufferType

@@ -20,7 +20,7 @@ from tests.tir_dialect.schedule.support import (
 )
 from tir_dialect import te
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.schedule import Schedule, ScheduleError
 
 

@@ -2,7 +2,7 @@
 
 from tests.tir_dialect.schedule.support import elementwise
 from tir_dialect.dims import constant
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.schedule.state import Scope
 
 

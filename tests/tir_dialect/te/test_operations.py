@@ -7,7 +7,7 @@ import pytest
 
 from tir_dialect import te
 from tir_dialect.interpreter import run_prim_func
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.te.nodes import Reduce
 
 n, m = te.var("n"), te.var("m")

@@ -17,11 +17,10 @@ from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
 from tir_dialect.analysis.regions import AxisRange, BlockRegions, Region
 from tir_dialect.analysis.structure import ancestors, is_defined_inside, root_buffer
 from tir_dialect.dims import Dim, Prover, ceildiv, constant, floordiv, maximum, minimum, symbol
-from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.blocks import BlockOp, BufferViewOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import BufferViewOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import BufferType, IteratorKind
 

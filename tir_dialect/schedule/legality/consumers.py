@@ -15,8 +15,7 @@ from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim, constant, floordiv, mod, total
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.control_flow import IfOp, WhileOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp, IfOp, WhileOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, box_in, conflicting_buffers, contains
 from tir_dialect.schedule.legality.elementwise import check_plain_uses

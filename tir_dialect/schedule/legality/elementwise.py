@@ -10,11 +10,10 @@ from xdsl.ir import Operation, SSAValue
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import read_buffers, touched_buffers, written_buffers
 from tir_dialect.analysis.structure import root_buffer
-from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.blocks import BlockOp, ReadsOp, WritesOp
 from tir_dialect.ops.calls import ForeignCallOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.edits import is_index_op
 from tir_dialect.schedule.legality.motion import describe, runs_between, touches
 from tir_dialect.schedule.state import ScheduleState

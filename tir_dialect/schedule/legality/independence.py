@@ -21,8 +21,7 @@ from tir_dialect.analysis.regions import AxisRange, touched_buffers
 from tir_dialect.analysis.structure import ancestors, child_blocks, is_defined_inside
 from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.control_flow import IfOp, WhileOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp, IfOp, WhileOp
 from tir_dialect.schedule.edits import is_index_op
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, conflicting_buffers, described, loop_names
 from tir_dialect.schedule.legality.instances import Instances, check_in_order

@@ -17,8 +17,7 @@ from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors, enclosing_loops
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.control_flow import IfOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp, IfOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import Access, box_in, clipped, is_dense_once, loop_names, loops_between

@@ -18,8 +18,8 @@ from tir_dialect.dims import constant
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.schedule.edits import is_index_op
 from tir_dialect.schedule.legality.motion import touches

@@ -10,11 +10,10 @@ from xdsl.ir import Operation, SSAValue
 from tir_dialect.analysis.dependence import Axis
 from tir_dialect.analysis.regions import AxisRange, touched_buffers
 from tir_dialect.analysis.structure import ancestors, enclosing_block, root_buffer
-from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.blocks import BlockOp, ReadsOp, WritesOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Access, box_in
 from tir_dialect.schedule.legality.independence import check_parallel

@@ -14,7 +14,7 @@ from tir_dialect.analysis.index_space import IndexSpace, extremes
 from tir_dialect.analysis.structure import child_blocks, enclosing_loops
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, from_term, maximum, total
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.edits import (
     common_insert_point,

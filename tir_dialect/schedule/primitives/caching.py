@@ -13,10 +13,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.regions import AxisRange, read_buffers, written_buffers
 from tir_dialect.analysis.structure import child_blocks, enclosing_block, enclosing_loops
 from tir_dialect.dims import constant
-from tir_dialect.ops.accesses import RegionAxis
-from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import BufferViewOp, ReadsOp, WritesOp
+from tir_dialect.ops.blocks import BlockOp, BufferViewOp, ReadsOp, WritesOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, RegionAxis, StoreOp
 from tir_dialect.schedule.buffers import (
     Which,
     checked_scope,

@@ -14,8 +14,8 @@ from tir_dialect.analysis.regions import AxisRange, block_regions, read_buffers,
 from tir_dialect.analysis.structure import ancestors, is_defined_inside, root_buffer
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import (
     Access,

@@ -17,11 +17,9 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import read_buffers
 from tir_dialect.analysis.structure import ancestors, enclosing_block, is_defined_inside, root_buffer
 from tir_dialect.dims import constant
-from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.control_flow import IfOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.blocks import BlockOp, ReadsOp
+from tir_dialect.ops.control_flow import ForOp, IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import ReadsOp
 from tir_dialect.schedule.buffers import check_declared, redeclare
 from tir_dialect.schedule.edits import erase_nest
 from tir_dialect.schedule.handles import Block, is_inside

@@ -15,7 +15,7 @@ from tir_dialect.analysis.regions import AxisRange, read_buffers, written_buffer
 from tir_dialect.analysis.structure import enclosing_block, enclosing_loops
 from tir_dialect.dims import Dim, constant, product, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.buffers import Which, any_buffer, mapped_shape, retype
 from tir_dialect.schedule.edits import erase_nest, nest_of, only_statement, set_condition

@@ -15,8 +15,7 @@ from tir_dialect.analysis.dependence import Axis, Dependence, determine, is_loop
 from tir_dialect.analysis.structure import ancestors, enclosing_loops
 from tir_dialect.dims import Dim, DimLike, ceildiv, floordiv, maximum, minimum, mod, product, to_dim, total
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.control_flow import IfOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp, IfOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.edits import (
     add_condition,

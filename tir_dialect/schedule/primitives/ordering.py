@@ -10,7 +10,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.dims import DimLike, constant
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.schedule.edits import after_removal, only_statement, rebuild_block
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.independence import check_reorderable

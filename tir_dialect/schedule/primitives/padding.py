@@ -17,11 +17,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.regions import read_buffers
 from tir_dialect.analysis.structure import is_defined_inside, loop_of, root_buffer
 from tir_dialect.dims import Dim, ceildiv, from_term, maximum, minimum
-from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.control_flow import IfOp, YieldOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.blocks import BlockOp, InitOp, ReadsOp, WritesOp
+from tir_dialect.ops.control_flow import ForOp, IfOp, YieldOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.buffers import redirect
 from tir_dialect.schedule.edits import (
     is_index_op,

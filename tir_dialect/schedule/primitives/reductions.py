@@ -17,7 +17,7 @@ from tir_dialect.analysis.regions import AxisRange, written_buffers
 from tir_dialect.analysis.structure import ancestors, enclosing_loops, is_defined_inside, loop_of, root_buffer
 from tir_dialect.dims import Dim, constant, product
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.edits import erase_nest, rebuild_block, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside

@@ -12,9 +12,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.dims import Dim, symbol
-from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.blocks import BlockOp, InitOp, ReadsOp, WritesOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.buffers import (
     Which,
     access_of,

@@ -20,8 +20,8 @@ from tir_dialect.analysis.structure import ancestors, block_of, enclosing_loops,
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import ElementType, lookup, numpy_dtype
 from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.edits import nest_of, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside

@@ -13,7 +13,7 @@ from tir_dialect.analysis.regions import AxisRange, read_buffers
 from tir_dialect.analysis.structure import enclosing_block, enclosing_loops, root_buffer
 from tir_dialect.dims import Dim, constant, minimum, mod, symbol
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.schedule.buffers import Which, retype, written_buffer
 from tir_dialect.schedule.edits import add_condition

@@ -20,12 +20,10 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange, written_buffers
 from tir_dialect.analysis.structure import enclosing_loops, root_buffer
 from tir_dialect.dims import Dim, constant
-from tir_dialect.ops.accesses import RegionAxis
-from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.blocks import BlockOp, InitOp, MatchBufferOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.memory import LoadOp, RegionAxis, StoreOp
 from tir_dialect.schedule.edits import is_index_op, only_statement
 from tir_dialect.schedule.handles import Block, Loop, ScheduleError
 from tir_dialect.schedule.legality.accesses import accesses_in, join, loops_between, range_of

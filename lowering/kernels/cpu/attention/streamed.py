@@ -29,8 +29,8 @@ from lowering.kernels.cpu.structure.stages import Stage
 from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.accesses import RegionAxis
-from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.blocks import MatchBufferOp
+from tir_dialect.ops.memory import RegionAxis
 from tir_dialect.types import BufferType
 
 

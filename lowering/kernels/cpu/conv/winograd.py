@@ -33,7 +33,7 @@ from lowering.kernels.cpu.structure.winograd import LinearProgram, Winograd
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.regions import FlattenOp
+from tir_dialect.ops.blocks import FlattenOp
 from tir_dialect.target import LINE_BYTES, Target
 from tir_dialect.types import BufferType
 

@@ -32,12 +32,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tir_dialect.codegen_hints import PLAIN_ADDRESSES, STREAMED_FROM
 from tir_dialect.dims import Dim, DimLike, to_dim
 from tir_dialect.new_ops import new_op
-from tir_dialect.ops.accesses import RegionAxis
-from tir_dialect.ops.control_flow import IfOp
-from tir_dialect.ops.loops import ForOp, LoopKind
-from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp, vector_of
+from tir_dialect.ops.blocks import MatchBufferOp
+from tir_dialect.ops.control_flow import ForOp, IfOp, LoopKind
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, RegionAxis, StoreOp, vector_of
 from tir_dialect.ops.raw_memory import MisalignmentOp, PrefetchOp
-from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
 

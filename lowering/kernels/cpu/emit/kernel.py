@@ -25,10 +25,10 @@ from lowering.kernels.cpu.structure.stages import AffineAccess, Stage, affine_ac
 from lowering.locations import named_location
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product, symbol
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.blocks import FlattenOp
 from tir_dialect.ops.calls import ROUTINE, CallExternOp, CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import FlattenOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType, LoopKind, buffer_type, row_major_strides
 

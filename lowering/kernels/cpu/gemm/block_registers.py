@@ -20,8 +20,8 @@ from tir_dialect.block_formats import DOUBLED_FLOATS, NON_LINEAR, BlockFormat
 from tir_dialect.dims import constant, floordiv
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.arithmetic import ConvertOp
+from tir_dialect.ops.blocks import ViewOp
 from tir_dialect.ops.memory import lanes_of
-from tir_dialect.ops.regions import ViewOp
 from tir_dialect.ops.vectors import LookupOp
 from tir_dialect.types import BufferType
 

@@ -18,7 +18,7 @@ from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.structure.contraction import Step, is_chain
 from tir_dialect.dims import constant
 from tir_dialect.ops.arithmetic import ConvertOp
-from tir_dialect.ops.regions import FlattenOp
+from tir_dialect.ops.blocks import FlattenOp
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from lowering.kernels.cpu.gemm.register_tile import Corner, store_tile
 from lowering.kernels.cpu.gemm.remainder_columns import main_panels
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.loops import LoopKind
+from tir_dialect.ops.control_flow import LoopKind
 
 Range = tuple[SSAValue, SSAValue]
 """The numbers from the first value to before the second."""

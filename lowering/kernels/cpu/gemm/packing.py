@@ -22,7 +22,7 @@ from lowering.kernels.cpu.gemm.micro_kernel import Computed, Matrix, Operand, li
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, mod
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.regions import FlattenOp
+from tir_dialect.ops.blocks import FlattenOp
 from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import BufferType
 

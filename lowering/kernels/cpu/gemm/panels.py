@@ -32,8 +32,8 @@ from lowering.kernels.cpu.gemm.register_tile import k_splits
 from lowering.kernels.cpu.gemm.remainder_columns import has_remainder
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.blocks import FlattenOp
 from tir_dialect.ops.memory import LoadOp
-from tir_dialect.ops.regions import FlattenOp
 
 
 def emit_last_panel(gemm: Gemm, left: SSAValue, emit: Callable[[Gemm], None]) -> None:

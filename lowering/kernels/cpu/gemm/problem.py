@@ -21,7 +21,7 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.arithmetic import ConvertOp
-from tir_dialect.ops.loops import LoopKind
+from tir_dialect.ops.control_flow import LoopKind
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.target import LINE_BYTES
 

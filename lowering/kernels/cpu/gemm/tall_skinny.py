@@ -33,8 +33,8 @@ from lowering.kernels.cpu.gemm.problem import Gemm, cache_line_starts
 from lowering.kernels.cpu.gemm.remainder_columns import main_columns, main_panels, narrow_step
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.blocks import FlattenOp
 from tir_dialect.ops.memory import LoadOp
-from tir_dialect.ops.regions import FlattenOp
 from tir_dialect.types import BufferType
 
 

@@ -19,12 +19,10 @@ from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import has_no_effects
 from tir_dialect.dims import Dim, constant, product, symbol, total
-from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.blocks import BlockOp, BufferViewOp, InitOp, ReadsOp, WritesOp
+from tir_dialect.ops.control_flow import ForOp, IfOp, LoopKind, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.regions import BufferViewOp, ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
 from tir_dialect.types import IteratorKind
 

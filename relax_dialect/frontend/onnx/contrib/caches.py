@@ -19,10 +19,9 @@ from relax_dialect.frontend.onnx.contrib.attention import (
     split_heads,
 )
 from relax_dialect.frontend.onnx.contrib.layers import rms_norm
-from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.model import MICROSOFT
-from relax_dialect.frontend.onnx.node import Node, fixed
-from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed
+from relax_dialect.frontend.onnx.values import Refusal
 from relax_dialect.frontend.range_checks import indices_within
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, maximum

@@ -15,10 +15,9 @@ from xdsl.dialects.builtin import f32, i64
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.attention import dims_of
-from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.model import MICROSOFT
-from relax_dialect.frontend.onnx.node import Node, fixed
-from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed
+from relax_dialect.frontend.onnx.values import Refusal
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.dims import product

@@ -14,19 +14,16 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.convolution import with_bias
 from relax_dialect.frontend.onnx.creation import arange, trilu
-from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.gather import gather_nd
 from relax_dialect.frontend.onnx.image import grid_sample
 from relax_dialect.frontend.onnx.linear_algebra import gemm_of
 from relax_dialect.frontend.onnx.manipulation import pad
 from relax_dialect.frontend.onnx.model import MICROSOFT
-from relax_dialect.frontend.onnx.node import Node, from_front
-from relax_dialect.frontend.onnx.pooling import max_pool
+from relax_dialect.frontend.onnx.node import Node, Result, converts, from_front
 from relax_dialect.frontend.onnx.quantization import dequantize_linear, quantize_linear
 from relax_dialect.frontend.onnx.reduction import unique_elements
-from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.values import Value
-from relax_dialect.frontend.onnx.windows import convolution
+from relax_dialect.frontend.onnx.values import Refusal, Value
+from relax_dialect.frontend.onnx.windows import convolution, max_pool
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import is_float
 

@@ -44,14 +44,13 @@ from relax_dialect.frontend.tvmscript.prim_func.vectors import as_vector, store_
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.scopes import Scope, Unbound, declarations, describe, is_dtype_name
 from relax_dialect.frontend.tvmscript.source import Aliases, Source, dotted
-from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import dtype_name, lookup
 from tir_dialect.te.coerce import is_bool, is_float, is_integer
 from tir_dialect.te.expr import DType
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.te.operators import to_dtype
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, as_name_hint
 
 
 def assigned_often(functions: Iterable[ast.AST]) -> frozenset[str]:

@@ -22,16 +22,14 @@ from relax_dialect.frontend.tvmscript.scopes import Scope
 from relax_dialect.frontend.tvmscript.types import as_attributes, read_dictionary
 from tir_dialect.analysis.functions import misused_iterators
 from tir_dialect.analysis.regions import block_regions
-from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, constant
-from tir_dialect.ops.accesses import RegionAxis
-from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.blocks import BlockOp, DeclarationOp, InitOp, ReadsOp, WritesOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.regions import DeclarationOp, ReadsOp, WritesOp
+from tir_dialect.ops.memory import RegionAxis
 from tir_dialect.te import nodes
 from tir_dialect.te.expr import INDEX
 from tir_dialect.te.expr import Expr as Scalar
-from tir_dialect.types import IteratorKind, IteratorKindAttr
+from tir_dialect.types import IteratorKind, IteratorKindAttr, as_name_hint
 
 _AXES = {
     "spatial": IteratorKind.SPATIAL,

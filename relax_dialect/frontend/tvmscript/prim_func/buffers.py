@@ -33,17 +33,15 @@ from relax_dialect.frontend.tvmscript.prim_func.scalars import (
 from relax_dialect.frontend.tvmscript.scopes import Unbound, describe, is_dtype_name
 from relax_dialect.frontend.tvmscript.source import Arguments, is_none
 from relax_dialect.frontend.tvmscript.static import StaticReader
-from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, Prover, constant, product
 from tir_dialect.dtypes import byte_size, parse_dtype
-from tir_dialect.ops.accesses import RegionAxis
-from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.ops.blocks import FlattenOp, MatchBufferOp, ViewOp
+from tir_dialect.ops.memory import AllocBufferOp, RegionAxis
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
-from tir_dialect.ops.regions import FlattenOp, MatchBufferOp, ViewOp
 from tir_dialect.te import nodes
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.te.operators import to_dtype
-from tir_dialect.types import BufferType, host_scope
+from tir_dialect.types import BufferType, as_name_hint, host_scope
 
 LAYOUT = "data strides elem_offset scope align offset_factor buffer_type axis_separators layout annotations"
 

@@ -33,7 +33,6 @@ from relax_dialect.frontend.tvmscript.scopes import ModuleRef, Scope, declaratio
 from relax_dialect.frontend.tvmscript.source import Aliases, Source, TVMScriptError, dotted, is_none
 from relax_dialect.frontend.tvmscript.static import StaticReader
 from relax_dialect.frontend.tvmscript.types import as_attributes, parameters, read_dictionary, type_param_names
-from tir_dialect.attributes import SymbolAttr, as_name_hint
 from tir_dialect.calling_conventions import CONVENTION, Convention
 from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.dtypes import is_float, lookup, parse_dtype, scalar_type
@@ -41,7 +40,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.raw_memory import MemoryAtOp
 from tir_dialect.ops.scalars import AssertOp
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, SymbolAttr, as_name_hint
 
 _PARAMETERS: Mapping[Sequence[str], Convention] = MappingProxyType(
     {

@@ -33,15 +33,13 @@ from relax_dialect.frontend.tvmscript.source import Aliases, Source
 from relax_dialect.frontend.tvmscript.static import StaticReader
 from relax_dialect.frontend.tvmscript.types import as_attributes
 from tir_dialect import te
-from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, ceildiv, constant
-from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.ops.scalars import DEFAULT_ERROR, ERROR_KINDS, AssertOp
 from tir_dialect.te.expr import INDEX
 from tir_dialect.te.expr import Expr as Scalar
-from tir_dialect.types import BufferType, LoopKind
+from tir_dialect.types import BufferType, LoopKind, as_name_hint
 
 _KINDS = {
     "serial": LoopKind.SERIAL,

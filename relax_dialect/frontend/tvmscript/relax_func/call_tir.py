@@ -22,8 +22,7 @@ from relax_dialect.frontend.tvmscript.types import DTENSOR, TYPE_OF, Mesh, is_dt
 from relax_dialect.ops.callees import explicit_symbols
 from relax_dialect.ops.calls import ExternFuncOp
 from relax_dialect.ops.distributed import LocalViewOp, PlacementOp
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from relax_dialect.struct_info.types import PrimType, ShapeType, StructInfo, TensorType
 from tir_dialect.dims import Dim
 from tir_dialect.types import BufferType
 

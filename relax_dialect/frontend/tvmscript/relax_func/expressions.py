@@ -36,13 +36,12 @@ from relax_dialect.frontend.tvmscript.static import StaticReader, is_python
 from relax_dialect.frontend.tvmscript.types import TypeReader
 from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.values import DTypeOp, PrimOp
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.match import Verdict, is_subtype
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
-from relax_dialect.verifiers import Violations
-from tir_dialect.attributes import DimAttr
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, StructInfo, TensorType, TupleType
+from relax_dialect.traits import Violations
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import parse_dtype
+from tir_dialect.types import DimAttr
 
 T = TypeVar("T")
 

@@ -38,13 +38,12 @@ from relax_dialect.frontend.tvmscript.types import (
     read_signature,
     type_param_names,
 )
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.join import refine
 from relax_dialect.struct_info.symbols import iter_symbols
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
-from relax_dialect.verifiers import dataflow_violation, purity_violation
-from tir_dialect.attributes import as_name_hint
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, StructInfo, TensorType, TupleType
+from relax_dialect.traits import dataflow_violation, purity_violation
 from tir_dialect.dims import Dim, constant
+from tir_dialect.types import as_name_hint
 
 
 class BindingReader(CallReader):

@@ -20,10 +20,8 @@ from relax_dialect.frontend.tvmscript.source import Arguments
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, StorageTensorOp
 from relax_dialect.ops.values import DTypeOp, NullOp, PrimOp
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.join import refine
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import FuncType, ObjectType, PrimType, ShapeType, StructInfo, TensorType, TupleType
 from tir_dialect.dims import Dim, constant, product, symbol
 from tir_dialect.dtypes import byte_size
 

@@ -28,8 +28,8 @@ from tests.support.sweeps import in_turn
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import ROUTINE
+from tir_dialect.ops.control_flow import ForOp, LoopKind
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.raw_memory import PrefetchOp
 from tir_dialect.target import Target

@@ -17,8 +17,8 @@ from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.kernels import kernel_of_program
 from tir_dialect.interpreter import compile_prim_func
+from tir_dialect.ops.control_flow import ForOp, LoopKind
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.tile_registers import DotTilesOp
 from tir_dialect.ops.vectors import DotOp
 from tir_dialect.target import Target

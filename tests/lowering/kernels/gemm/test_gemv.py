@@ -29,8 +29,8 @@ from tests.lowering.kernels.gemm.support import (
 from tir_dialect.codegen_hints import PLAIN_ADDRESSES
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.calls import ROUTINE
+from tir_dialect.ops.control_flow import ForOp, LoopKind
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.raw_memory import MisalignmentOp, PrefetchOp
 from tir_dialect.target import KIB, Target
 

@@ -28,8 +28,8 @@ from tests.lowering.kernels.gemm.support import (
 from tests.support.sweeps import in_turn
 from tir_dialect.interpreter import compile_prim_func, run_prim_func
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.raw_memory import PrefetchOp
 from tir_dialect.target import Target

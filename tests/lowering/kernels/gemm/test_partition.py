@@ -11,9 +11,9 @@ from lowering.kernels.cpu.gemm.packed import partition
 from lowering.kernels.schedule_cpu import schedule
 from tests.lowering.kernels.gemm.support import SUMS, kernel
 from tir_dialect.dims import constant
-from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.ops.blocks import MatchBufferOp
+from tir_dialect.ops.control_flow import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp
-from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.target import Target
 
 

@@ -17,8 +17,8 @@ from lowering.relax.memory.plan_memory import memory_report
 from tests.lowering.kernels.gemm.support import LANES, Sum, check_guarded, compiled, kernel, known, shifted
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.calls import ROUTINE
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.raw_memory import MisalignmentOp, PrefetchOp
 from tir_dialect.target import KIB, Target
 

@@ -11,9 +11,8 @@ from lowering.kernels.cpu.traversal.vector_loop import constant_of
 from lowering.kernels.schedule_cpu import schedule
 from tests.support.kernels import kernel_of_program
 from tir_dialect.interpreter import run_prim_func
-from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.control_flow import ForOp, IfOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.target import Target
 from tir_dialect.types import LoopKind

@@ -15,8 +15,8 @@ from tests.lowering.tir_to_llvm.conftest import call, find
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tir_dialect import te
 from tir_dialect.analysis.dims import dim_of
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.target import Target
 

@@ -14,8 +14,8 @@ from tests.lowering.kernels.memory_bound_programs import arguments
 from tests.lowering.tir_to_llvm.conftest import find
 from tir_dialect import te
 from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.target import Target
 

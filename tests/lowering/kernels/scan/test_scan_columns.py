@@ -17,8 +17,8 @@ from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.kernels import kernel_of_program
 from tir_dialect.codegen_hints import STREAMED_FROM
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.ops.raw_memory import PrefetchOp
 from tir_dialect.target import Target

@@ -19,9 +19,8 @@ from tests.support.kernels import kernel_of_program
 from tests.support.tir import parse_prim_func
 from tir_dialect import te
 from tir_dialect.dims import symbol
-from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.control_flow import ForOp, IfOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.target import Target

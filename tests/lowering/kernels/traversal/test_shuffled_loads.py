@@ -13,7 +13,7 @@ from tests.lowering.tir_to_llvm.conftest import call, find, parse, run_both
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tir_dialect import te
 from tir_dialect.dims import symbol
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.target import Target
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lowering.relax.fusion.kernel_facts import KernelFacts
+from lowering.relax.fusion.fuse_ops import KernelFacts
 from tir_dialect import te
 
 

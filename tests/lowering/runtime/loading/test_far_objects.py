@@ -12,7 +12,7 @@ import pytest
 
 from lowering.runtime.support import SUPPORT, support_object
 from lowering.vm_to_llvm.objects import runtime_object
-from lowering.vm_to_llvm.runtime_text import PARTS
+from lowering.vm_to_llvm.runtime_builder import PARTS
 from tir_dialect.target import Target
 
 NEEDS_CC = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

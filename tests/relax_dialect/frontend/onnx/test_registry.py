@@ -9,7 +9,7 @@ import pytest
 
 from relax_dialect.frontend.index import ONNX
 from relax_dialect.frontend.onnx.model import MICROSOFT
-from relax_dialect.frontend.onnx.registry import CONVERTERS, converts, find
+from relax_dialect.frontend.onnx.node import CONVERTERS, converts, find
 from relax_dialect.loading import names_in
 
 PACKAGE = "relax_dialect.frontend.onnx"
@@ -49,7 +49,7 @@ def test_a_registered_converter_is_found(monkeypatch: pytest.MonkeyPatch):
 def test_an_operator_loads_its_module():
     script = f"""
 import sys
-from {PACKAGE}.registry import find
+from {PACKAGE}.node import find
 
 find("NoSuchOperator", 17)
 find("TopK", 17)

@@ -7,10 +7,9 @@ import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
 from tests.support.programs import MODES, run_everywhere, runner
-from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.blocks import BlockOp, ReadsOp, WritesOp
+from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.regions import ReadsOp, WritesOp
 
 A1 = np.array([3, -1, 4, 1, -5, 9, 2, 6], np.float32)
 

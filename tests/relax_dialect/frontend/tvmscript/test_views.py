@@ -9,7 +9,7 @@ import pytest
 from lowering import build
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
 from tests.support.programs import run_everywhere
-from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.blocks import MatchBufferOp
 from vm_dialect import VirtualMachine
 
 HEAD = """

@@ -49,7 +49,7 @@ from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.register_tile import Corner, store_tile
 from lowering.kernels.cpu.structure.contraction import is_chain
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, mod
-from tir_dialect.ops.loops import LoopKind
+from tir_dialect.ops.control_flow import LoopKind
 from tir_dialect.ops.tile_registers import TILE_SIZE, ConfigureTilesOp, ReleaseTilesOp
 from tir_dialect.target import LINE_BYTES
 

@@ -17,7 +17,7 @@ from lowering.kernels.cpu.gemm.problem import Gemm
 from tir_dialect.dims import DimLike
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.arithmetic import ConvertOp
-from tir_dialect.ops.regions import ViewOp
+from tir_dialect.ops.blocks import ViewOp
 from tir_dialect.ops.tile_registers import (
     COLUMNS,
     LAST_COLUMNS,

@@ -11,12 +11,10 @@ from xdsl.dialects.builtin import f32, f64, i32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import Refusal
-from relax_dialect.frontend.onnx.ml.linear import NO_TRANSFORM, Classes, coefficients, columns, data, transformed
+from relax_dialect.frontend.onnx.ml_linear import NO_TRANSFORM, Classes, coefficients, columns, data, transformed
 from relax_dialect.frontend.onnx.model import ML
-from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.frontend.onnx.node import Node, Result, converts
+from relax_dialect.frontend.onnx.values import Refusal, Value
 from tir_dialect import te
 
 LESS, EQUAL, GREATER, NAN = 1, 2, 4, 8

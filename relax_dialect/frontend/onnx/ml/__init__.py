@@ -1,1 +1,0 @@
-"""Operators of the domain `ai.onnx.ml`: models of tables, as scikit-learn and gradient boosting export them."""
