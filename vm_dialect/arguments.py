@@ -119,7 +119,13 @@ class Arguments:
         for index, argument in enumerate(arguments):
             kind = self._kinds[index] if index < len(self._kinds) else None
             subject = "" if kind is None else messages.argument(self._function, index, self._parameters[index])
-            made.append(self._argument(subject, index in self._written).value(argument, kind))
+            try:
+                made.append(self._argument(subject, index in self._written).value(argument, kind))
+            except TypeError as error:
+                if subject or index >= len(self._parameters):
+                    raise
+                subject = messages.argument(self._function, index, self._parameters[index])
+                raise TypeError(f"{subject}: {error}") from error
         return made
 
 
@@ -171,7 +177,7 @@ class Argument:
         try:
             return to_value(given)
         except TypeError as error:
-            raise TypeError(f"{self.subject}: {error}") from error
+            raise TypeError(f"{self.subject}: {error}" if self.subject else str(error)) from error
 
     def fields(self, fields: Sequence[Any]) -> Any:
         """A tuple of values."""

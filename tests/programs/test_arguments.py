@@ -59,6 +59,10 @@ relax.func @pair(%x: !relax.tuple<!relax.tensor<[2], f32>, !relax.tensor<[2], i6
 relax.func @number(%n: !relax.prim<i64>, %x: !relax.tensor<[2], f32>) -> !relax.tensor<[2], f32> {
   relax.return %x
 }
+relax.func @label(%text: !relax.object, %x: !relax.tensor<[2], f32>) -> !relax.object {
+  %y = relax.tuple(%text, %x)
+  relax.return %y
+}
 relax.func @write[%n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> impure {
   %z = relax.call_tir_inplace @twice(%x, %y) inplace [0] : !relax.tensor<[n], f32>
   relax.return %z
@@ -244,6 +248,17 @@ def test_a_native_function_is_not_called_again_for_its_own_errors() -> None:
     with pytest.raises(ValueError, match="not now"):
         function(tvm_ffi.Array([tvm_ffi.from_dlpack(np.ones(2, np.float32))]))
     assert calls == [1]
+
+
+def test_texts_by_name(functions: dict[str, Callable[[str], Callable[..., Any]]]) -> None:
+    """Also with more of them than fit into a value; what is no value of the machine is told by the argument."""
+    for way in WAYS[1:]:
+        label = functions[way]("label")
+        for text in ("", "a b", "a text of more than seven bytes \N{GREEK SMALL LETTER ALPHA}"):
+            for found in (label(x=[1, 2], text=text), label({"text": text, "x": [1, 2]}), label(text, x=[1, 2])):
+                assert str(found[0]) == text, way
+        with pytest.raises(TypeError, match=r"^label: argument #0 \(text\): arrays of dtype <U1 are not supported"):
+            label(text=np.array("a"), x=[1, 2])
 
 
 def test_libraries_know_their_functions(tmp_path: Path) -> None:
