@@ -474,3 +474,19 @@ def test_bytecode_is_stepped_through(
     (tmp_path / "m.so").touch()
     assert main([str(tmp_path / "m.so"), "--debug"]) == 1
     assert "m.so is a shared library, which is machine code: give the module or its bytecode" in capsys.readouterr().err
+
+
+def test_sizes_of_arguments_that_are_made_up_are_said_with_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "m.mlir"
+    path.write_text("""
+    relax.func @main[%n, %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m], f32>) -> !relax.object {
+      %0 = relax.add %x, %y
+      relax.return %0
+    }""")
+    call = [str(path), "--mode", "bytecode", "--random"]
+    assert main([*call, "--dim", "n=3"]) == 1
+    hint = "hint: the sizes of what --random makes up are --dim n=3,m=4, which can be changed"
+    assert hint in capsys.readouterr().err.splitlines()
+    assert main([*call, "--dim", "n=4"]) == 0
+    assert main([*call[:3], "--random", "f32[3]", "f32[4]"]) == 1
+    assert "hint: the sizes" not in capsys.readouterr().err

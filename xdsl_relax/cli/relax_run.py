@@ -193,7 +193,7 @@ def _run_program(args: argparse.Namespace) -> None:
     # what cannot be had is said before the program runs
     report = memory_text(args.file, args.weights, options.shapes) if args.report_memory else None
     folder = None if args.output_dir is None else results_folder(args.output_dir)
-    outputs, values = _call_and_print(program, arguments, args)
+    outputs, values = _call_and_print(program, arguments, inputs, args)
     if report is not None:
         print(report)
     for path in [] if args.output is None else [write_output(outputs, args.output)]:
@@ -320,18 +320,28 @@ class _Inputs:
             raise ToolError(f"@{entry} does not say what its arguments are; give them, --random 'f32[3,4]'")
         return signature.completed(self.given, self.dims, self.rng)
 
+    def with_sizes(self, error: ToolError, signature: Signature | None) -> ToolError:
+        """An error of a call, with the sizes of arguments that are made up: they may be what it is about."""
+        if self.dims is None or signature is None or not signature.symbols:
+            return error
+        sizes = ",".join(f"{name}={size}" for name, size in signature.sizes(self.dims).items())
+        return ToolError(f"{error}\nhint: the sizes of what --random makes up are --dim {sizes}, which can be changed")
+
 
 def _call_and_print(
-    program: Program, inputs: Sequence[NamedValue], args: argparse.Namespace
+    program: Program, values: Sequence[NamedValue], inputs: _Inputs, args: argparse.Namespace
 ) -> tuple[list[NamedValue], list[object]]:
     """Calls the function and prints a line for each value; gives results, with arrays that it wrote, and arguments."""
-    given = [describe(value.value) for value in inputs]
-    arrays = Arrays([value.value for value in inputs])
-    arguments = [as_argument(value.value) for value in inputs]
-    outputs, seconds = _measure(program, arguments, args.repeat)
+    given = [describe(value.value) for value in values]
+    arrays = Arrays([value.value for value in values])
+    arguments = [as_argument(value.value) for value in values]
+    try:
+        outputs, seconds = _measure(program, arguments, args.repeat)
+    except ToolError as error:
+        raise inputs.with_sizes(error, program.signature) from error
     outputs += arrays.written()
     print(f"@{args.entry}  {program.origin}")
-    for index, (text, value) in enumerate(zip(given, inputs, strict=True)):
+    for index, (text, value) in enumerate(zip(given, values, strict=True)):
         name = "" if value.parameter is None else f" {value.parameter}"
         print(f"  input {index}{name}  {text}  ({value.source})")
     for value in outputs:
