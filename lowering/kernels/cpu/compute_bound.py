@@ -21,6 +21,7 @@ from lowering.kernels.cpu.conv.depthwise_bytes import ByteDepthwiseConvolution, 
 from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convolution
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel, routines_for
+from lowering.kernels.cpu.gemm.block_int16 import BlockInt16Gemm, suits_int16
 from lowering.kernels.cpu.gemm.block_tiles import emit_tile_gemm, tile_parts
 from lowering.kernels.cpu.gemm.block_weights import (
     BlockDotGemm,
@@ -45,6 +46,7 @@ from lowering.kernels.cpu.gemm.dot_groups.gemm import DotGroupGemm
 from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import GROUP_BYTES
 from lowering.kernels.cpu.gemm.packed import PackedGemm
 from lowering.kernels.cpu.gemm.problem import Gemm
+from lowering.kernels.cpu.gemm.quantized_rows import INT16_PLANES
 from lowering.kernels.cpu.gemm.skinny import can_be_skinny, has_partial_sums
 from lowering.kernels.cpu.gemm.strategy import emit_best, generators
 from lowering.kernels.cpu.inlining import inline_operands
@@ -270,10 +272,15 @@ def _emit_few_rows(gemm: Gemm, decoding: Decoding) -> str:
     if planes is None:
         BlockDotGemm(gemm, decoding).emit()
         return f"dot products with {name} blocks decoded in registers"
-    BlockIntegerGemm(gemm, decoding, planes).emit()
+    in_int16 = planes == INT16_PLANES and suits_int16(gemm, decoding)
+    if in_int16:
+        BlockInt16Gemm(gemm, decoding).emit()
+    else:
+        BlockIntegerGemm(gemm, decoding, planes).emit()
     if columns_left(gemm):
         BlockDotGemm(gemm, decoding).emit(whole=False)
-    return f"integer dot products of {name} blocks with rows of {8 * planes} bits"
+    along = ", lanes along K" if in_int16 else ""
+    return f"integer dot products of {name} blocks with rows of {8 * planes} bits{along}"
 
 
 def _emit_many_rows(gemm: Gemm, decoding: Decoding) -> str:

@@ -320,6 +320,8 @@ BLOCK_TILES = 20
 """Tiles of block-quantised weights that are decoded before the rows pass by: at most so many,"""
 BLOCK_TILES_L2_PART = 2
 """and as take this part of the second-level cache."""
+BLOCK_INT16_SIDE = 4
+"""Blocks of a row that have accumulators of their own, where lanes lie along K: at most so many."""
 BLOCK_PREFETCH_BYTES = 8192
 """How far ahead block-quantised weights are prefetched, at least."""
 

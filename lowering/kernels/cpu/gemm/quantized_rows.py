@@ -160,38 +160,10 @@ class QuantizedRows:
             )
             for lane in range(0, elements, lanes)
         ]
-        greatest = self._greatest(numbers)
-        one_lane = code.alloc([lanes], f32, "greatest", scope="local")
-        code.store(greatest, one_lane, [code.index(0)])
-        magnitude = code.load(one_lane, [code.index(0)])
-        most = code.number(MOST[self.planes], f32)
-        code.store(self._value(arith.DivfOp(magnitude, most)), self._block_steps, [block])
-        finite = self._value(arith.CmpfOp(magnitude, code.number(3.4028234663852886e38, f32), "ole"))
-        counts = self._value(arith.CmpfOp(magnitude, code.number(LEAST_MAGNITUDE, f32), "oge"))
-        has_step, zero = code.both(finite, counts), code.number(0.0, f32)
-        inverse, limit = (
-            code.splat(code.select(has_step, each, zero), lanes)
-            for each in (self._value(arith.DivfOp(most, magnitude)), most)
-        )
-        for i, number in enumerate(numbers):
-            # Numbers divided by their step, rounded; NaN becomes the limit.
-            value = self._value(math.RoundEvenOp(self._value(arith.MulfOp(number, inverse))))
-            value = self._value(arith.MinnumfOp(value, limit))
-            value = self._value(arith.MaxnumfOp(value, self._value(arith.NegfOp(limit))))
-            self._split(self._converted("fptosi", value, i32), code.add(first, i * lanes))
-
-    def _greatest(self, numbers: list[SSAValue]) -> SSAValue:
-        """The greatest magnitude of all lanes, in each lane; NaN if there is one."""
-        found = [self._value(math.AbsFOp(each)) for each in numbers]
-        while len(found) > 1:
-            pairs = zip(found[::2], found[1::2], strict=True)
-            found = [self._value(arith.MaximumfOp(*pair)) for pair in pairs]
-        (greatest,), distance = found, self._lanes // 2
-        while distance:
-            order = [lane ^ distance for lane in range(self._lanes)]
-            greatest = self._value(arith.MaximumfOp(greatest, shuffle(self.code, (greatest, greatest), order)))
-            distance //= 2
-        return greatest
+        step, integers = quantized(code, numbers, MOST[self.planes])
+        code.store(step, self._block_steps, [block])
+        for i, each in enumerate(integers):
+            self._split(each, code.add(first, i * lanes))
 
     def _split(self, integers: SSAValue, at: SSAValue) -> None:
         """Stores the bytes of integers, or pairs of these, each plane to its memory."""
@@ -270,3 +242,47 @@ def combined(code: Code, planes: list[SSAValue], lanes: int) -> SSAValue:
     high = code.value(ConvertOp("sitofp", planes[2], kind))
     factor = code.value(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [65536.0])))
     return code.fma(high, factor, total)
+
+
+def quantized(code: Code, numbers: list[SSAValue], most: int) -> tuple[SSAValue, list[SSAValue]]:
+    """The step of a block, given as vectors of `f32`, with which the greatest magnitude is `most`, and its integers as
+    vectors of `i32`.
+    """
+    greatest = _greatest(code, numbers)
+    lanes = SSAValue.get(greatest, type=VectorType).type.get_shape()[0]
+    one_lane = code.alloc([lanes], f32, "greatest", scope="local")
+    code.store(greatest, one_lane, [code.index(0)])
+    magnitude = code.load(one_lane, [code.index(0)])
+    limit = code.number(most, f32)
+    step = code.value(arith.DivfOp(magnitude, limit))
+    finite = code.value(arith.CmpfOp(magnitude, code.number(3.4028234663852886e38, f32), "ole"))
+    counts = code.value(arith.CmpfOp(magnitude, code.number(LEAST_MAGNITUDE, f32), "oge"))
+    has_step, zero = code.both(finite, counts), code.number(0.0, f32)
+    inverse, limits = (
+        code.splat(code.select(has_step, each, zero), lanes)
+        for each in (code.value(arith.DivfOp(limit, magnitude)), limit)
+    )
+    integers: list[SSAValue] = []
+    for number in numbers:
+        # Numbers divided by their step, rounded; NaN becomes the limit.
+        value = code.value(math.RoundEvenOp(code.value(arith.MulfOp(number, inverse))))
+        value = code.value(arith.MinnumfOp(value, limits))
+        value = code.value(arith.MaxnumfOp(value, code.value(arith.NegfOp(limits))))
+        integers.append(code.value(ConvertOp("fptosi", value, VectorType(i32, [lanes]))))
+    return step, integers
+
+
+def _greatest(code: Code, numbers: list[SSAValue]) -> SSAValue:
+    """The greatest magnitude of all lanes, in each lane; NaN if there is one."""
+    found = [code.value(math.AbsFOp(each)) for each in numbers]
+    while len(found) > 1:
+        pairs = zip(found[::2], found[1::2], strict=True)
+        found = [code.value(arith.MaximumfOp(*pair)) for pair in pairs]
+    (greatest,) = found
+    lanes = SSAValue.get(greatest, type=VectorType).type.get_shape()[0]
+    distance = lanes // 2
+    while distance:
+        order = [lane ^ distance for lane in range(lanes)]
+        greatest = code.value(arith.MaximumfOp(greatest, shuffle(code, (greatest, greatest), order)))
+        distance //= 2
+    return greatest

@@ -253,7 +253,7 @@ def test_more_rows_than_a_block_has():
 def test_rows_are_quantised_where_that_suits(target: str, blocks: int, bits: int | None):
     func = _kernels(_program("q8_0", blocks, rows="1"))[0]
     explained = schedule(func, Target.parse(f"{target} cores=1"))
-    kind = f"integer dot products of q8_0 blocks with rows of {bits} bits"
+    kind = f"integer dot products of q8_0 blocks with rows of {bits} bits{', lanes along K' if bits == 16 else ''}"
     assert explained == f"{kind if bits else 'dot products with q8_0 blocks decoded in registers'} since M <= 2"
 
 
