@@ -490,3 +490,18 @@ def test_sizes_of_arguments_that_are_made_up_are_said_with_errors(tmp_path: Path
     assert main([*call, "--dim", "n=4"]) == 0
     assert main([*call[:3], "--random", "f32[3]", "f32[4]"]) == 1
     assert "hint: the sizes" not in capsys.readouterr().err
+
+
+def test_sizes_by_the_names_of_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Which are no symbols; where two have become alike, the symbols are listed."""
+    path = tmp_path / "m.mlir"
+    path.write_text("""
+    relax.func @main[%batch_size, %n_2, %a_b, %a_b_1](%x: !relax.tensor<[batch_size, n_2, a_b, a_b_1], f32>)
+        -> !relax.tensor<[batch_size, n_2, a_b, a_b_1], f32> {
+      relax.return %x
+    }""")
+    call = [str(path), "--mode", "interpret", "--random", "--dim"]
+    assert main([*call, "batch.size=2,2=3,a_b=5,a_b_1=6"]) == 0
+    assert "f32[2, 3, 5, 6]" in capsys.readouterr().out
+    assert main([*call, "a-b=2"]) == 1
+    assert "--dim a-b: @main has no such symbol, it has batch_size, n_2, a_b, a_b_1" in capsys.readouterr().err

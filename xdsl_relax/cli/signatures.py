@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -79,10 +80,7 @@ class Signature:
 
     def sizes(self, given: Mapping[str, int]) -> dict[str, int]:
         """The values of the symbols; `ToolError` for one that there is not, or outside of its bounds."""
-        for name in given:
-            if name not in self.symbols:
-                known = ", ".join(self.symbols) or "none"
-                raise ToolError(f"--dim {name}: @{self.name} has no such symbol, it has {known}")
+        given = {self._symbol(name): size for name, size in given.items()}
         found: dict[str, int] = {}
         for name in self.symbols:
             lower, upper = self.bounds.get(name, (0, None))
@@ -92,6 +90,17 @@ class Signature:
                 limit = f"at least {lower}" if found[name] < lower else f"at most {upper}"
                 raise ToolError(f"--dim {name}={found[name]}: @{self.name} expected {limit}")
         return found
+
+    def _symbol(self, name: str) -> str:
+        """The symbol of a name, which a model may write with other characters: `batch.size` is `batch_size`."""
+        clean = re.sub(r"\W", "_", name, flags=re.ASCII)
+        if name not in self.symbols and any(re.fullmatch(rf"{clean}_\d+", each) for each in self.symbols):
+            clean = name  # several names have become alike
+        for symbol in (name, clean, f"n_{clean}"):
+            if symbol in self.symbols:
+                return symbol
+        known = ", ".join(self.symbols) or "none"
+        raise ToolError(f"--dim {name}: @{self.name} has no such symbol, it has {known}")
 
     def completed(
         self, given: Sequence[NamedValue], dims: Mapping[str, int], rng: np.random.Generator
@@ -134,11 +143,11 @@ def signature_of(module: ModuleOp, entry: str) -> Signature | None:
 
 
 def given_dims(text: str) -> list[tuple[str, int]]:
-    """The symbols and the sizes of `batch=4,length=7`."""
+    """The symbols, or the names that a model has for them, and the sizes of `batch=4,length=7`."""
     found: list[tuple[str, int]] = []
     for each in text.split(","):
         name, _, size = each.partition("=")
-        if not (name.isidentifier() and size.isdecimal()):
+        if not (name and size.isdecimal()):
             raise argparse.ArgumentTypeError(f"expected symbols and sizes like batch=4,length=7, got {text}")
         found.append((name, int(size)))
     return found
