@@ -14,8 +14,10 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.distributed.factors import dims, divides, factors_of
 from lowering.distributed.propagate_sharding import GATHERED
 from lowering.distributed.split_stages import STAGE
+from relax_dialect.ops.datatype import DequantizeBlocksOp
 from relax_dialect.ops.distributed import AnnotateShardingOp
 from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
@@ -92,7 +94,7 @@ LLAMA_PACKED = Plan(
     | {"*embed_tokens.weight": Shard(0), "lm_head.weight": Shard(0)}
 )
 """Of decoders from GGUF files, whose matrices are packed: (outputs, bytes of inputs). Workers share inputs if they
-divide the number of blocks."""
+divide the number of blocks, else they have the whole matrix."""
 
 BERT = tensor_parallel(
     columns=["*.self.query.weight", "*.self.key.weight", "*.self.value.weight", "*.intermediate.dense.weight"],
@@ -115,7 +117,8 @@ def annotate(module: ModuleOp, plans: Mapping[str, Plan | Sequence[Plan]], mesh:
     for func in [op for op in module.ops if isinstance(op, FuncOp)]:
         for name, value in _named(func):
             _gather(value, [axis for axis in mesh if _is_gathered(by_axis.get(axis, ()), name)])
-            placements = [_placement(by_axis.get(axis, ()), name, value) for axis in mesh]
+            wanted = {axis: _placement(by_axis.get(axis, ()), name, value) for axis in mesh}
+            placements = [each if _fits(each, value, mesh[axis]) else REPLICATE for axis, each in wanted.items()]
             count += _annotate(value, ShardingAttr.of(mesh, placements))
         for op in [op for op in func.walk() if isinstance(op, LayerNormOp | RMSNormOp)]:
             placements = [_of_norms(by_axis.get(axis, ())) for axis in mesh]
@@ -148,6 +151,13 @@ def _named(func: FuncOp) -> Iterator[tuple[str, SSAValue]]:
     for op in func.walk():
         if isinstance(op, ConstantOp) and op.weight_name is not None:
             yield op.weight_name, op.result
+
+
+def _fits(placement: Placement, value: SSAValue, workers: int) -> bool:
+    """Whether tiles of a packed matrix consist of whole blocks; else each call would gather it."""
+    packed = [factors_of(use.operation) for use in value.uses if isinstance(use.operation, DequantizeBlocksOp)]
+    counts = [count for factors in packed if factors is not None for count in factors.blocks.values()]
+    return placement != Shard(len(dims(value)) - 1) or all(divides(workers, count) for count in counts)
 
 
 def _placement(plans: Sequence[Plan], name: str, value: SSAValue) -> Placement:

@@ -4,15 +4,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gguf import GGMLQuantizationType
 from safetensors.numpy import save_file
 
 from lowering.cache.module_digest import ModuleDigest
 from lowering.compiler.weight_files import load_weights
 from lowering.context import make_context
 from lowering.distributed.lower_distributed import CutConstantsPass
+from lowering.distributed.plans import LLAMA_PACKED, annotate
 from lowering.distributed.program import shard
+from lowering.distributed.report import communication
 from lowering.parsing import parse_module
+from lowering.relax.functions.inline_functions import InlineFunctionsPass
+from relax_dialect.frontend.gguf import read_file
+from relax_dialect.frontend.gguf.models import model_of
+from relax_dialect.interpreter import run
+from relax_dialect.nn import DecoderProgram
+from relax_dialect.ops.collective import AllGatherOp
 from relax_dialect.ops.values import ConstantOp
+from tests.lowering.distributed.support import run_sharded
+from tests.support import decoders
 
 ROWS, COLUMNS = 2048, 2048
 PROGRAM = f"""
@@ -64,3 +75,24 @@ def test_mapped_weights_are_those_of_the_file(tmp_path: Path):
             assert op.array is not None
             assert not op.array.flags.writeable
             np.testing.assert_array_equal(op.array, arrays[str(op.weight_name)])
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_packed_weights_of_a_decoder(tmp_path: Path, workers: int):
+    """From a GGUF file: no worker gathers weights, also of matrices with three blocks of inputs, which stay whole."""
+    path = tmp_path / "model.gguf"
+    decoders.write_decoder(path, "llama", GGMLQuantizationType.Q8_0, tied=True, bias=False)
+    program = DecoderProgram(model_of(read_file(path)), functions=("every",))
+    module = program.module()
+    InlineFunctionsPass().apply(make_context(), module)
+    ids = np.array([3, 1, 4, 1, 5])
+
+    def arguments() -> list[object]:
+        return [ids, *decoders.Caches(program, 8, fill=np.nan).arguments(0)]
+
+    expected = np.asarray(run(module, "every", arguments()))
+    assert annotate(module, {"x": LLAMA_PACKED}, {"x": workers})
+    local = shard(module)
+    np.testing.assert_allclose(np.asarray(run_sharded(local, "every", arguments())), expected, 1e-3, 1e-4)
+    gathered = [each.op for each in communication(local)[0].exchanges if isinstance(each.op, AllGatherOp)]
+    assert not any(str(op.x.type).endswith("ui8>") for op in gathered)
