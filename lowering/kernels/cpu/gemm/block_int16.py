@@ -1,4 +1,4 @@
-"""GEMM of few rows with weights of 8 bits in blocks (q8_0) by sums of two products of 16 bits, lanes along K.
+"""GEMM of small M with weights of 8 bits in blocks (q8_0) by sums of two products of 16 bits, lanes along K.
 
 For machines that multiply pairs of 16 bits, but no bytes. Rows are integers of 16 bits with a step for each block. The
 bytes of a block are extended to 16 bits in the order in which they are stored and multiplied with the row's integers;
