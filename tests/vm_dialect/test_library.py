@@ -92,6 +92,8 @@ def test_the_linker_of_another_architecture(tmp_path: Path, monkeypatch: pytest.
     assert linker("m68k") == [str(driver), "--option"]
     with pytest.raises(RuntimeError, match="makes code for m68k-linux-gnu, and this is for riscv64: install "):
         linker("riscv64")
+    driver.write_text("#!/bin/sh\nexit 1\n")
+    assert linker("riscv64") == [str(driver), "--option"]
 
 
 def test_a_library_of_another_architecture(tmp_path: Path):

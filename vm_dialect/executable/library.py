@@ -424,12 +424,22 @@ def linker(architecture: str) -> list[str]:
     )
     if chosen := os.environ.get("CC"):
         command = shlex.split(chosen)
-        if not is_ours and (made := _run([*command, "-dumpmachine"]).strip()).partition("-")[0] != architecture:
+        made = architecture if is_ours else _machine_of(command)
+        if made is not None and made.partition("-")[0] != architecture:
             raise RuntimeError(f"the linker {chosen} makes code for {made}, and this is for {architecture}: {advice}")
         return command
     if (found := next(filter(None, map(shutil.which, drivers)), None)) is None:
         raise RuntimeError(f"export_library needs a linker for {architecture}: {advice}")
     return [found]
+
+
+def _machine_of(command: Sequence[str]) -> str | None:
+    """The triple that a compiler driver says it makes code for; `None` if it says nothing, as for `-target
+    aarch64-linux-gnu.2.28` of Zig.
+    """
+    with suppress(RuntimeError):
+        return _run([*command, "-dumpmachine"]).strip() or None
+    return None
 
 
 def _architecture(executable: ExecutableContents) -> str:
