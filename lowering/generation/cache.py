@@ -48,10 +48,6 @@ class CachedSequence:
     """The tokens whose keys and values are there."""
     pages: tuple[Pages, ...] = ()
     """Those of all layers without a window, and those of layers with one."""
-    has_remains: bool = False
-    """Whether its pages may hold numbers after its tokens: of tokens that were taken back, of the sequence that it was
-    forked from, or of a step that failed.
-    """
 
 
 class _Pools:
@@ -62,33 +58,14 @@ class _Pools:
         count = len(arrays[0]) if arrays else 1
         self._free = list(range(count - 1, 0, -1))
         self._users = [0] * count
-        self._used = [False] * count
 
     def take(self) -> int:
-        """A page that nobody has, of zeros; `CacheFull` if there is none."""
+        """A page that nobody has; `CacheFull` if there is none."""
         if not self._free:
             raise CacheFull("the cache has no page left")
         page = self._free.pop()
         self._users[page] = 1
-        if self._used[page]:
-            self._clear(page)
-        self._used[page] = True
         return page
-
-    def _clear(self, page: int, first: int = 0) -> None:
-        """Clears a page from a position on.
-
-        A step of a batch multiplies values that no token sees by 0. Where they were infinite or NaN, its sums would be
-        NaN.
-        """
-        for array in self.arrays:
-            array[page, :, first:] = 0
-
-    def clear_after(self, pages: Pages, length: int) -> None:
-        """Clears the pages of a sequence after so many tokens; those pages are its own."""
-        for index, page in enumerate(pages.numbers, pages.first):
-            if (index + 1) * PAGE > length:
-                self._clear(page, max(0, length - index * PAGE))
 
     def share(self, pages: Sequence[int]) -> None:
         """One more sequence has these pages."""
@@ -182,7 +159,7 @@ class PagedKVCache:
         """A sequence that begins with the first `length` tokens of another one, and shares its pages."""
         if length and self.longest_prefix(sequence, length) != length:
             raise ValueError(f"the sequence has no {length} tokens to begin with")
-        found = CachedSequence(sequence.tokens[:length], has_remains=True)
+        found = CachedSequence(sequence.tokens[:length])
         shared: list[Pages] = []
         for pools, pages in zip(self._pools, sequence.pages, strict=True):
             own = Pages(pages.numbers[: max(0, -(-length // PAGE) - pages.first)], pages.first if length else 0)
@@ -197,7 +174,6 @@ class PagedKVCache:
         if count < 0 or length < 0 or self.longest_prefix(sequence, length) != length:
             raise ValueError(f"expected at most {len(sequence.tokens)} tokens to take back, got {count}")
         del sequence.tokens[length:]
-        sequence.has_remains = True
         for pools, pages in zip(self._pools, sequence.pages, strict=True):
             keep = max(0, -(-length // PAGE) - pages.first)
             pools.release(pages.numbers[keep:])
@@ -222,16 +198,12 @@ class PagedKVCache:
                 continue
             if past % PAGE:
                 pools.own(pages, past // PAGE - pages.first)
-            if sequence.has_remains:
-                pools.clear_after(pages, past)
             while (pages.first + len(pages.numbers)) * PAGE < past + count:
                 pages.numbers.append(pools.take())
-        sequence.has_remains = True
 
     def end_forward(self, sequence: CachedSequence, tokens: Sequence[int]) -> None:
         """The keys and values of new tokens are there."""
         sequence.tokens += tokens
-        sequence.has_remains = False
 
     def positions(self, sequence: CachedSequence) -> list[Any]:
         """The arguments of functions for one sequence: positions so far and table, for each kind of pools."""

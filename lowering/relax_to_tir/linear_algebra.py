@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from math import inf
 from typing import TypeVar
 
 from xdsl.ir import SSAValue
@@ -116,7 +117,10 @@ def _attention(
     sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
 
     def weighted(b: te.Expr, i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
-        return te.sum(powers[b, h, i, s] * widen(v[b, s, _shared(h, heads, v.shape[2]), d]), s)
+        share = powers[b, h, i, s]
+        # A key that is not seen has the share 0, but 0 times an infinite value is NaN.
+        product = share * widen(v[b, s, _shared(h, heads, v.shape[2]), d])
+        return te.sum(te.select(share == 0, te.const(0.0, share.dtype), product), s)
 
     def element(b: te.Expr, i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
         total = sums[b, h, i]
@@ -173,7 +177,11 @@ def _scores(op: AttentionBase, q: _View, k: _View, bias: te.Tensor | None) -> te
             return value
         here = broadcast_load(bias, shape, i)
         masked = op.masked_score if isinstance(op, AttentionBiasOp) else None
-        return value + widen(here) if masked is None else te.select(here, value, number(masked.value.data, value))
+        if masked is not None:
+            return te.select(here, value, number(masked.value.data, value))
+        moved, least = widen(here), number(-inf, value)
+        # Minus infinity hides a key, whatever its score is: even NaN.
+        return te.select(moved == least, least, value + moved)
 
     return te.compute(shape, score, name="scores")
 

@@ -53,7 +53,7 @@ def attention(op: AttentionBase, q: Array, k: Array, v: Array, bias: Array | Non
     top = np.max(scores, axis=3, keepdims=True, initial=-np.inf, where=seen)
     powers = np.where(seen, np.exp(scores - top), 0)
     total = np.sum(powers, axis=3, keepdims=True)
-    result = np.where(total == 0, 0, (powers / total) @ values if keys.size else 0)
+    result = np.where(total == 0, 0, weighted(powers, values) / total if keys.size else 0)
     whole = np.broadcast_to(result, (*queries.shape[:3], values.shape[3]))
     return whole.transpose(*map("BHSD".index, op.layouts[3].text)).astype(q.dtype)
 
@@ -63,7 +63,19 @@ def biased(op: AttentionBase, scores: Array, bias: Array) -> Array:
     if hides(op, bias):
         return scores
     number = op.masked_score if isinstance(op, AttentionBiasOp) else None
-    return scores + wide(bias) if number is None else np.where(bias, scores, scores.dtype.type(number.value.data))
+    if number is not None:
+        return np.where(bias, scores, scores.dtype.type(number.value.data))
+    moved = wide(bias)
+    return np.where(moved == -np.inf, moved, scores + moved)
+
+
+def weighted(powers: Array, values: Array) -> Array:
+    """Sums of values by their powers. What has the power 0 is left out, even if it is infinite or NaN."""
+    found = powers @ np.where(np.isfinite(values), values, 0)
+    for key in np.flatnonzero(~np.isfinite(values).all(axis=(0, 1, 3))):
+        power, value = powers[..., key, None], values[:, :, key, None]
+        found += np.where((power == 0) | np.isfinite(value), 0, power * value)
+    return found
 
 
 def hides(op: AttentionBase, bias: Array) -> bool:

@@ -48,7 +48,7 @@ class OneSequence:
 
 @dataclass(frozen=True)
 class Batch:
-    """One new token of each of some sequences. What their pages hold after it must be finite: it is multiplied by 0."""
+    """One new token of each of some sequences."""
 
     table: Expr
     """The numbers of their pages, `(batch, pages)` of `i64`; after the last page any page may follow."""
@@ -298,7 +298,10 @@ class _Attended:
 
         def weighted(i: te.Expr, h: te.Expr, g: te.Expr, d: te.Expr) -> te.Expr:
             row = self._arranged(i, h, g)
-            return te.sum(powers[(*row, s)] * self._stored(self._values, row, s, d), s)
+            share = powers[(*row, s)]
+            # What is not seen has the share 0, but 0 times an infinite value is NaN.
+            product = share * self._stored(self._values, row, s, d)
+            return te.sum(te.select(share == 0, te.const(0.0, "f32"), product), s)
 
         products = te.compute((*rows, total), product, name="products")
         scores = te.compute((*rows, total), lambda *i: self._scaled(products[i]), name="scores")

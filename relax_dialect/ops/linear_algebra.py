@@ -171,7 +171,8 @@ class AttentionBase(Operator, ABC):
     Where there are fewer heads of keys and values, each serves as many consecutive heads of queries. The scale is `1 /
     sqrt(features)` if nothing is said. A causal mask lets a query see the keys up to its own position, counted from the
     start (`TopLeft`) or from the end (`BottomRight`) of both sequences; with `window_size` only the last so many of
-    them. Mirrors TVM `relax.nn.attention`, which has no layouts.
+    them. A key without weight, such as one that is not seen, does not count, even if its value is infinite or NaN.
+    Mirrors TVM `relax.nn.attention`, which has no layouts.
 
     C1: the dtypes are equal and floating-point.
     C2: queries, keys and values have rank 4.
@@ -299,7 +300,7 @@ class AttentionBiasOp(AttentionBase):
     """Attention with a bias, whose dimensions broadcast to batch, head, query and key.
 
     A bias of bool says which keys are seen. The others are left out, as by a causal mask, or have the score
-    `masked_score`: with minus infinity a query that sees no key gives no number.
+    `masked_score`. A bias of minus infinity is the score itself. With only such scores a query gives no number.
 
     ```mlir
     %0 = relax.nn.attention_bias %q, %k, %v, %bias

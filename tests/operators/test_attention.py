@@ -131,6 +131,26 @@ def test_rows_of_infinite_scores(size: tuple[int, int, int, int]):
     PROGRAMS.check("infinite", [*operands, mask], expected, NEAR)
 
 
+@pytest.mark.parametrize("label", ["top", "window", "hidden", "infinite", "biased", "masked"])
+def test_infinite_values_that_no_query_sees(label: str):
+    """They do not count, and neither do their keys, where 0 times infinity would be NaN."""
+    size = b, s, t, h = 2, 3, 6, 2
+    (q, k, v), unseen = _operands(size), [0, 1] if label == "window" else [4, 5]
+    seen = _seen(s, t, "window") if label == "window" else np.ones((s, t), bool)
+    if label in ("top", "masked"):
+        seen = _seen(s, t, "top")
+    seen[:, unseen] = False
+    expected = _attention(q, k, v, seen)
+    masks = {
+        "hidden": [seen],
+        "infinite": [seen],
+        "biased": [np.broadcast_to(np.where(seen, 0, -np.inf), (b, h, s, t)).astype("f4")],
+        "masked": [np.where(seen, 0, -np.inf).astype("f4")],
+    }
+    k[:, unseen[0]], v[:, unseen[0]], v[:, unseen[1]] = np.nan, np.inf, np.nan
+    PROGRAMS.check(label, [q, k, v, *masks.get(label, [])], expected, NEAR)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_layouts(size: tuple[int, int, int, int]):
     q, k, v = _operands(size)

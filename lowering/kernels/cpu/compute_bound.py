@@ -49,9 +49,10 @@ from lowering.kernels.cpu.gemm.problem import Gemm
 from lowering.kernels.cpu.gemm.quantized_rows import INT16_PLANES
 from lowering.kernels.cpu.gemm.skinny import can_be_skinny, has_partial_sums
 from lowering.kernels.cpu.gemm.strategy import emit_best, generators
+from lowering.kernels.cpu.gemm.zero_products import restore_output
 from lowering.kernels.cpu.inlining import inline_operands
 from lowering.kernels.cpu.memory_bound import emit_alone, is_understood
-from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction, find_epilogue
+from lowering.kernels.cpu.structure.contraction import Contraction, Epilogue, find_contraction, find_epilogue
 from lowering.kernels.cpu.structure.decoding import Decoding, find_decoding
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
 from lowering.kernels.cpu.structure.reduction import find_reduction, reduction_of
@@ -206,7 +207,7 @@ class _Emitter:
     def _block_gemm(self, stage: Stage, rest: Sequence[Stage], own: frozenset[SSAValue]) -> BlockGemm | None:
         """The contraction after a stage that decodes weights for it, if these can be decoded in registers."""
         decoding, contraction = find_decoding(stage.block), self.contractions.get(rest[0])
-        if decoding is None or contraction is None or decoding.numbers not in own:
+        if decoding is None or contraction is None or contraction.tested is not None or decoding.numbers not in own:
             return None
         if any(load.buffer is decoding.numbers for other in rest[1:] for load in other.loads):
             return None
@@ -223,14 +224,19 @@ def gemm_of(
     tiles = tiling(kernel.target, GROUP_BYTES, tile=TILE_REGISTERS if groups is not None and groups.in_tiles else None)
     if groups is None:
         contraction, tiles = with_tiles(contraction, kernel.target)
-    gemm = Gemm(kernel, contraction, find_epilogue(contraction, following, own), tiles)
+    # Sums that are made once more have to be in memory before the epilogue.
+    epilogue = Epilogue() if contraction.tested is not None else find_epilogue(contraction, following, own)
+    gemm = Gemm(kernel, contraction, epilogue, tiles)
     return gemm if groups is None else DotGroupGemm(gemm, groups)
 
 
 def emit_contraction(item: Gemm | DotGroupGemm) -> str:
     """The code of a contraction; says which generators made it, and why."""
     if isinstance(item, Gemm):
-        return emit_gemm(item)
+        explanation = emit_gemm(item)
+        if item.contraction.tested is not None:
+            restore_output(item)
+        return explanation
     item.emit()
     groups = item.groups
     where = " in tile registers" if groups.in_tiles else " of 16 bits" if groups.in_int16 else ""

@@ -41,63 +41,6 @@ def test_sequences_that_begin_alike_share_pages_until_one_writes():
     assert cache.free_pages[0] == free
 
 
-def test_pages_are_given_without_the_numbers_of_others():
-    """Infinite numbers and NaN of one sequence would be in the sums of the next one that has its page."""
-    cache = _cache((None,), sequences=1)
-    one = cache.add_sequence()
-    _extend(cache, one, [1] * 3)
-    page, arrays = one.pages[0].numbers, [np.from_dlpack(each) for each in cache.arrays]
-    for array in arrays:
-        array[page] = np.nan
-    cache.remove_sequence(one)
-    _extend(cache, one, [1] * 3)
-    assert one.pages[0].numbers == page
-    assert all((array[page] == 0).all() for array in arrays)
-
-
-@pytest.mark.parametrize("windows", [(None,), (WINDOW, None)])
-def test_what_was_taken_back_is_cleared(windows: tuple[int | None, ...]):
-    """Infinite numbers and NaN of tokens that are gone would be in the sums of a step of a batch."""
-    cache = _cache(windows, sequences=3)
-    arrays = [np.from_dlpack(each) for each in cache.arrays]
-
-    def stored(sequence: CachedSequence) -> list[np.ndarray]:
-        """A copy of what the pages of each array have for the sequence, by position."""
-        kinds = [0 if window is None else 1 for window in cache.windows for _ in range(2)]
-        return [
-            array[sequence.pages[kind].numbers].reshape(-1, array.shape[-1])
-            for kind, array in zip(kinds, arrays, strict=True)
-        ]
-
-    def fill(sequence: CachedSequence) -> None:
-        for index, array in enumerate(arrays):
-            array[sequence.pages[0 if cache.windows[index // 2] is None else 1].numbers] = np.nan
-
-    def remains(sequence: CachedSequence) -> int:
-        """Numbers after the tokens that are not 0."""
-        return sum(np.count_nonzero(each[len(sequence.tokens) :]) for each in stored(sequence))
-
-    one = cache.add_sequence()
-    _extend(cache, one, [1] * (PAGE + 9))
-    fill(one)
-    cache.popn(one, 4)
-    fork = cache.fork_sequence(one, PAGE + 2)
-    last = cache.fork_sequence(one, PAGE + 3)
-    for sequence in (one, fork):
-        cache.begin_forward(sequence, 2)
-        assert remains(sequence) == 0
-        cache.end_forward(sequence, [2, 2])
-    for sequence in (one, fork):
-        cache.remove_sequence(sequence)
-    cache.begin_forward(last, 2 * PAGE)
-    assert remains(last) == 0, "it has the page alone now, and it is no copy"
-    fill(last)
-    cache.begin_forward(last, 1)
-    assert remains(last) == 0, "the step before failed"
-    cache.end_forward(last, [3])
-    assert all(np.isnan(each[: PAGE + 3]).all() for each in stored(last)), "what is seen stays"
-
-
 def test_a_window_frees_pages():
     """However long a text is, layers with a window have as many pages as the window, and positions count from these."""
     cache = _cache((WINDOW, None))

@@ -24,6 +24,7 @@ from lowering.kernels.cpu.gemm.packing import ColumnPanel, RowPanels
 from lowering.kernels.cpu.gemm.panels import PackedColumns
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.register_tile import Element, emit_tile, grid
+from lowering.kernels.cpu.gemm.zero_products import restore_row
 from lowering.kernels.cpu.structure.contraction import Epilogue
 from lowering.kernels.cpu.structure.stages import Stage
 from lowering.kernels.cpu.traversal.loop_nest import LoopNest
@@ -160,6 +161,22 @@ class AttentionCode:
             if accumulators is not None:
                 accumulators.write(accumulators.finish())
         kernel.unread = outer
+
+    def leave_out_zeros(
+        self,
+        rows: Rows,
+        row_of_tile: tuple[SSAValue, SSAValue],
+        row: SSAValue,
+        length: SSAValue,
+        vector: Callable[[SSAValue, int], SSAValue],
+    ) -> None:
+        """Makes a row of the second GEMM, at some row of a tile, once more if it is NaN by products with 0.
+
+        `vector(r, v)` gives a vector of values.
+        """
+        if self.attention.totals.tested is not None:
+            tile, i = row_of_tile
+            restore_row(grid(self.totals), tile, i, length, lambda r: self.code.load(rows.scores, [row, r]), vector)
 
     def put_totals(self, rows: Rows, row: SSAValue, vectors: Sequence[SSAValue], left: SSAValue) -> None:
         """Applies the epilogue to vectors of the second GEMM, from column `left` on, and stores them."""
@@ -359,6 +376,8 @@ class _PackedPanels(Panels):
             left = code.sub(rows.count, done)
             tile = self._tile(product, reader(strip), panel, left, length)
             with code.loop(code.minimum(left, tiles.mr), "i") as i:
+                if product is self.totals:
+                    self.attention.leave_out_zeros(rows, (tile, i), code.add(done, i), length, panel.vector)
                 put(rows, code.add(done, i), self.attention.vectors(tile, i, tiles.vectors), code.mul(number, tiles.nr))
 
     def _tile(self, product: Gemm, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue) -> SSAValue:
@@ -448,18 +467,23 @@ class StreamedAttention(AttentionCode):
             def element(i: int, r: SSAValue) -> SSAValue:
                 return code.load(rows.scores, [rows_of_tile[i], r])
 
+            def numbers(r: SSAValue, v: int, masked: bool = True) -> SSAValue:
+                here = {**coords, attention.reduced: r, attention.column: starts[v]}
+                return product.vector(attention.columns, here, attention.column, counts[v] if masked else None)
+
             def emit(masked: bool) -> None:
                 def vector(r: SSAValue, v: int) -> SSAValue:
-                    here = {**coords, attention.reduced: r, attention.column: starts[v]}
                     if not attention.columns.is_linear:
                         later = code.minimum(code.add(r, PREFETCHED), code.sub(code.dim(self.n), 1))
-                        product.prefetch(attention.columns, {**here, attention.reduced: later}, 2)
-                    return product.vector(attention.columns, here, attention.column, counts[v] if masked else None)
+                        there = {**coords, attention.reduced: later, attention.column: starts[v]}
+                        product.prefetch(attention.columns, there, 2)
+                    return numbers(r, v, masked)
 
                 emit_tile(grid(product), ends, mr, element, vector, tile, is_long=True)
 
             product.masked(counts[0], tiles.nr, emit)
             for i, row in enumerate(rows_of_tile):
+                self.leave_out_zeros(rows, (tile, code.index(i)), row, ends[1], numbers)
                 self.put_totals(rows, row, self.vectors(tile, code.index(i), tiles.vectors), left)
 
 

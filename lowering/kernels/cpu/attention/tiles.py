@@ -4,7 +4,7 @@ Three parts have the 24 bits of a number, as in `block_tiles`; the product of tw
 parts. For every batch keys and values become parts, two numbers of a dot-product group side by side: features of a key,
 or positions of a value. Then 32 rows at a time go through the first GEMM, the chain along each row, and the second one.
 
-A row that sees an infinity becomes NaN. Parts that are subnormal count as zero.
+A query or a key with an infinite feature has scores that are NaN. Parts that are subnormal count as zero.
 """
 
 from __future__ import annotations
@@ -183,8 +183,18 @@ class _TilePanels(Panels):
         chain()
         steps = code.divide(code.add(last, TILE_STEP - 1), TILE_STEP)
         self._pack_shares(rows, steps, last)
-        columns = code.dim(self.totals.n)
-        self._product(rows, (self._shares, self._values), steps, columns, attention.put_totals)
+        theirs = attention.all_coords(rows.batch, None)[1]
+
+        def restore(i: SSAValue, left: SSAValue) -> None:
+            def vector(r: SSAValue, v: int) -> SSAValue:
+                column = code.add(left, v * TILE_SIZE)
+                coords = {**theirs, contraction.reduced: r, contraction.column: column}
+                return self.totals.vector(contraction.columns, coords, contraction.column, None)
+
+            attention.leave_out_zeros(rows, (self._tile, i), i, last, vector)
+
+        contraction, columns = self.totals.contraction, code.dim(self.totals.n)
+        self._product(rows, (self._shares, self._values), steps, columns, attention.put_totals, restore)
 
     def _pack_queries(self, rows: Rows) -> None:
         scores, contraction, code = self.scores, self.scores.contraction, self.code
@@ -226,13 +236,20 @@ class _TilePanels(Panels):
         steps: SSAValue,
         columns: SSAValue,
         put: Callable[[Rows, SSAValue, Sequence[SSAValue], SSAValue], None],
+        restore: Callable[[SSAValue, SSAValue], None] | None = None,
     ) -> None:
-        """All rows of the block times so many columns, 32 at a time."""
+        """All rows of the block times so many columns, 32 at a time.
+
+        `restore(i, left)` makes a row once more where that is needed, in the tile that begins with a column.
+        """
         code, tiles = self.code, self.attention.tiles
         with code.loop(code.divide(code.add(columns, tiles.nr - 1), tiles.nr), "panel") as panel:
             self._multiply(factors, panel, steps)
             with code.loop(rows.count, "i") as i:
-                put(rows, i, self.attention.vectors(self._tile, i, tiles.vectors), code.mul(panel, tiles.nr))
+                left = code.mul(panel, tiles.nr)
+                if restore is not None:
+                    restore(i, left)
+                put(rows, i, self.attention.vectors(self._tile, i, tiles.vectors), left)
 
     def _multiply(self, factors: tuple[SSAValue, SSAValue], panel: SSAValue, steps: SSAValue) -> None:
         code, sides = self.code, range(SIDES)

@@ -221,6 +221,8 @@ class Contraction:
     outer: tuple[int, ...]
     column: tuple[int, ...]
     reduced: tuple[int, ...]
+    tested: SSAValue | None = None
+    """The operand whose zeros are left out, so that 0 times infinity is not NaN; `None` if all products count."""
 
     @property
     def along(self) -> tuple[int, ...]:
@@ -256,7 +258,10 @@ def find_contraction(stage: Stage) -> Contraction | None:
     if len(stores) != 1 or any(axis.kind not in _KINDS for axis in stage.axes):
         return None
     (store,) = stores
-    values = factors_of(stage, store)
+    found = _tested_factors(stage, store)
+    values, tested = factors_of(stage, store), None
+    if found is not None:
+        values, tested = found
     if values is None or not starts_at_zero(stage, store) or not _writes_each_element_once(stage, store):
         return None
     elements = [_element_of(value) for value in values]
@@ -264,7 +269,10 @@ def find_contraction(stage: Stage) -> Contraction | None:
         return None
     left, right = (Factor(stage, value, elements[0]) for value in values)
     buffers = {inner.buffer for op in (*left.ops, *right.ops) for inner in op.walk() if isinstance(inner, LoadOp)}
-    return None if store.buffer in buffers else _classify(stage, store, left, right)
+    if store.buffer in buffers:
+        return None
+    contraction = _classify(stage, store, left, right)
+    return None if contraction is None else replace(contraction, tested=tested)
 
 
 def is_byte_depthwise(func: PrimFuncOp) -> bool:
@@ -296,16 +304,46 @@ _KINDS = (IteratorKind.SPATIAL, IteratorKind.REDUCE)
 
 def factors_of(stage: Stage, store: StoreOp) -> tuple[SSAValue, SSAValue] | None:
     """The two factors of `C[..] = C[..] + a * b`."""
+    product = _added(stage, store)
+    return (product.lhs, product.rhs) if isinstance(product, arith.MulfOp | arith.MuliOp) else None
+
+
+def _tested_factors(stage: Stage, store: StoreOp) -> tuple[tuple[SSAValue, SSAValue], SSAValue] | None:
+    """The two factors of `C[..] = C[..] + (0 if a == 0 else a * b)`, and that of them which is tested."""
+    chosen = _added(stage, store)
+    test = chosen.cond.owner if isinstance(chosen, arith.SelectOp) else None
+    product = chosen.rhs.owner if isinstance(chosen, arith.SelectOp) else None
+    if not isinstance(chosen, arith.SelectOp) or not is_zero(chosen.lhs):
+        return None
+    if not isinstance(test, arith.CmpfOp) or test.predicate.value.data != EQUAL or not is_zero(test.rhs):
+        return None
+    if not isinstance(product, arith.MulfOp) or test.lhs not in product.operands:
+        return None
+    return (product.lhs, product.rhs), test.lhs
+
+
+EQUAL = arith.CMPF_COMPARISON_OPERATIONS.index("oeq")
+
+
+def is_zero(value: SSAValue) -> bool:
+    """Whether a value is the constant 0."""
+    op = value.owner
+    constant = op.value if isinstance(op, arith.ConstantOp) else None
+    return isinstance(constant, FloatAttr | IntegerAttr) and constant.value.data == 0
+
+
+def _added(stage: Stage, store: StoreOp) -> Operation | None:
+    """What `C[..] = C[..] + a` adds."""
     total = store.value.owner
     if not isinstance(total, arith.AddfOp | arith.AddiOp):
         return None
     for old, new in ((total.lhs, total.rhs), (total.rhs, total.lhs)):
-        load, product = old.owner, new.owner
+        load, added = old.owner, new.owner
         earlier = (
             isinstance(load, LoadOp) and load.buffer is store.buffer and stage.accesses[load] == stage.accesses[store]
         )
-        if earlier and isinstance(product, arith.MulfOp | arith.MuliOp):
-            return product.lhs, product.rhs
+        if earlier and isinstance(added, Operation):
+            return added
     return None
 
 
@@ -314,11 +352,7 @@ def starts_at_zero(stage: Stage, store: StoreOp) -> bool:
     firsts = [op for op in stage.init if isinstance(op, StoreOp)]
     if len(firsts) != 1 or firsts[0].buffer is not store.buffer or stage.accesses[firsts[0]] != stage.accesses[store]:
         return False
-    zero = firsts[0].value.owner
-    if not isinstance(zero, arith.ConstantOp):
-        return False
-    value = zero.value
-    return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == 0
+    return is_zero(firsts[0].value)
 
 
 def _writes_each_element_once(stage: Stage, store: StoreOp) -> bool:

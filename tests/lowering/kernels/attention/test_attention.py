@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -266,6 +266,26 @@ def test_rows_that_see_nothing(queries: int) -> None:
         check_guarded(case, sizes, arrays)
 
 
+@pytest.mark.parametrize("sizes", [(2, 3, 9), (1, 40, 40)], ids=str)
+@pytest.mark.parametrize("name", ["causal", "window", "hidden", "bias", "bias of keys", "shared heads, causal", "f64"])
+def test_what_is_not_seen_does_not_count(name: str, sizes: tuple[int, ...]) -> None:
+    """Infinite values and NaN at masked positions leave the results of others as they are."""
+    case, named = CASES[name], dict(zip(LETTERS, sizes, strict=True))
+    if name == "f64":
+        case = replace(case, attributes='causal_mask = "BottomRight"')
+    q, k, v, *bias = case.arrays(named)
+    clear = slice(None, -2)  # rows that do not see the last two keys
+    if case.bias:
+        bias[0][..., -2:] = False if case.bias_dtype == "i1" else -np.inf
+        clear = slice(None)
+    wanted = expected(case.text, [q, k, v, *bias])[:, clear]
+    for value in (np.inf, -np.inf, np.nan):
+        v[:, -1], v[:, -2, :, ::2], k[:, -1], k[:, -2, :, 1] = value, -value, np.nan, value
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(expected(case.text, [q, k, v, *bias])[:, clear], wanted)
+            check_guarded(case, named, [q, k, v, *bias])
+
+
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
@@ -353,8 +373,11 @@ def test_tile_registers(bits: int, bound: float, cache_format: CacheFormat, wind
             found = np.full(queries.shape, 7, np.float32)
             arguments = [queries, *pools, table.astype(np.int64), found]
             sizes = {"new": new, "pool": pages, "pages": pages, "past": past}
-            if native is None:
-                run(arguments, sizes)
-            else:
-                assert call(native, func, arguments, sizes) == 0
-            assert np.abs(found - means).max() <= bound * np.abs(means).max()
+            for rows in (new, new - 1):
+                if native is None:
+                    run(arguments, sizes)
+                else:
+                    assert call(native, func, arguments, sizes) == 0
+                assert np.abs(found - means)[:rows].max() <= bound * np.abs(means).max()
+                for pool, value in zip(pools, (np.nan, np.inf), strict=True):  # only the last row sees it
+                    pool[table[(count - 1) // 32], :, (count - 1) % 32] = value
