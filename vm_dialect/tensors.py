@@ -18,6 +18,7 @@ import numpy.typing as npt
 import tvm_ffi
 
 from vm_dialect.dtypes import BY_FFI_NAME, ElementType, element_type
+from vm_dialect.strings import StringArray, is_string_array
 
 ALIGNMENT = 64
 """Bytes to which new memory is aligned: one cache line, one AVX-512 vector."""
@@ -249,10 +250,15 @@ def to_value(value: Any) -> Any:
     """A value of the virtual machine from one of Python's.
 
     Tensors of NumPy, torch and others that speak DLPack keep their memory; a read-only NumPy array is copied.
-    Sequences become tuples, mappings maps, callables functions. `TypeError` for anything else.
+    Arrays of strings become opaque. Sequences become tuples, mappings maps, callables functions. `TypeError` for
+    anything else.
     """
     if isinstance(value, _PLAIN):
         return value
+    if isinstance(value, StringArray):
+        return tvm_ffi.convert(value)
+    if is_string_array(value):
+        return tvm_ffi.convert(StringArray(value))
     if isinstance(value, np.ndarray):
         return from_numpy(cast("np.ndarray[Any, Any]", value))
     if isinstance(value, np.generic):

@@ -22,6 +22,7 @@ from vm_dialect.executable import Executable
 from vm_dialect.library import Library, load_library
 from vm_dialect.machine import VirtualMachine
 from vm_dialect.results import as_tuple
+from vm_dialect.strings import StringArray
 from vm_dialect.tensors import to_numpy
 from vm_dialect.thread_limits import checked_threads
 from xdsl_relax.loading import Source, is_executable, is_library, load, load_executable
@@ -287,7 +288,14 @@ def interpret(
     values = encoded(values, func.param_names, lists_of(func))
     result = run(module, name, values, weights=weights)
     names = () if func.result_names is None else tuple(each.data for each in func.result_names)
-    return Outputs(cast("tuple[Any, ...]", result), names) if isinstance(result, tuple) else result
+    if isinstance(result, tuple):
+        return Outputs(map(_with_strings, cast("tuple[Any, ...]", result)), names)
+    return _with_strings(result)
+
+
+def _with_strings(value: Any) -> Any:
+    """A value, as NumPy's array if it is one of strings."""
+    return value.array if isinstance(value, StringArray) else value
 
 
 class Outputs(tuple[Any, ...]):
@@ -372,6 +380,8 @@ def as_kind(result: Any, kind: str, names: Sequence[str] = ()) -> Any:
         for attribute in _MAKERS[kind]:
             made = getattr(made, attribute)
         return made(result)
+    if isinstance(result, StringArray):
+        return result.array
     if (fields := as_tuple(result)) is not None:
         return Outputs((as_kind(field, kind) for field in fields), names)
     return result

@@ -437,7 +437,8 @@ def gather_nd(op: GatherNDOp, x: Elements | None, indices: Elements | None) -> E
     if x is None or positions is None or op.batch_dims.value.data:
         return None
     limits = x.shape[: positions.shape[-1]]
-    if not all(-n <= i < n for row in positions.reshape(-1, len(limits)) for i, n in zip(row, limits, strict=True)):
+    rows = positions.reshape(math.prod(positions.shape[:-1]), len(limits))
+    if not all(-n <= i < n for row in rows for i, n in zip(row, limits, strict=True)):
         return None
     return np.asarray(x[tuple(np.moveaxis(positions, -1, 0))], dtype=object)
 

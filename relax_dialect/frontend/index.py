@@ -95,6 +95,7 @@ ONNX: Mapping[str, str] = {
         SequenceErase SequenceInsert SequenceLength SplitToSequence
     """,
     "signal": "DFT MelWeightMatrix STFT TfIdfVectorizer",
+    "strings": "RegexFullMatch StringConcat StringNormalizer StringSplit com.microsoft.Tokenizer",
     "training": """
         Affine Crop ImageScaler ParametricSoftplus Scale ScaledTanh ai.onnx.preview.training.Adagrad
         ai.onnx.preview.training.Adam ai.onnx.preview.training.Momentum

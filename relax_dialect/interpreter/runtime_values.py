@@ -22,6 +22,7 @@ from typing_extensions import TypeIs
 
 from tir_dialect import dtypes
 from tir_dialect.dtypes import from_numpy, lookup, numpy_dtype, parse_dtype
+from vm_dialect.strings import StringArray, is_string_array
 
 # Offset of the type in DLManagedTensor and in DLManagedTensorVersioned (dlpack.h).
 _DTYPE_OFFSET = {b"dltensor": 20, b"dltensor_versioned": 52}
@@ -146,6 +147,8 @@ def from_python(value: Any) -> Value:
         return to_array(value)
     if _is_numpy_scalar(value):
         return value.item()
+    if is_string_array(value):
+        return StringArray(value)
     match value:
         # Before `str` and `tuple`, of which they are subclasses.
         case tvm_ffi.dtype():

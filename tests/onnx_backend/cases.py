@@ -104,6 +104,10 @@ def differs(actual: Sequence[Any], expected: Sequence[Any], tolerance: tuple[flo
         return f"expected {len(expected)} outputs, got {len(actual)}"
     for index, (ours, given) in enumerate(zip(actual, expected, strict=True)):
         theirs = np.asarray(given)
+        if theirs.dtype.kind in "OU":
+            if not np.array_equal(ours, theirs.astype(object)):
+                return f"output {index}: strings differ"
+            continue
         if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
             return f"output {index}: expected {theirs.dtype}{theirs.shape}, got {ours.dtype}{ours.shape}"
         exact = theirs.dtype.kind not in "fcV"  # bfloat16 is a V

@@ -10,10 +10,13 @@ import numpy as np
 
 from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
+from relax_dialect.scope import find_function
 from tests.onnx_backend.cases import Case, Ragged, differs
 from tests.support.programs import as_arguments
 from vm_dialect import VirtualMachine
+from vm_dialect.strings import StringArray
 from vm_dialect.tensors import to_numpy
+from xdsl_relax.model import encoded, lists_of
 
 ROUNDING = frozenset({"test_dft_inverse", "test_dft_inverse_opset19"})
 """Tests that expect the rounding errors of another algorithm: 2e-7 where the exact value, and ours, is 0."""
@@ -36,7 +39,11 @@ def outcome(case: Case, *, dynamic: bool = False, import_only: bool = False) -> 
     if import_only:
         return Outcome("imported")
     try:
-        wrong = _run(VirtualMachine(build(module))["main"], case)
+        func = find_function(module, "main")
+        assert func is not None
+        lists, names = lists_of(func), func.param_names
+        function = VirtualMachine(build(module))["main"]
+        wrong = _run(lambda inputs: function(*as_arguments(encoded(inputs, names, lists))), case)
     except Ragged as error:
         return Outcome("unsupported", str(error))
     except Exception as error:
@@ -48,7 +55,7 @@ def outcome(case: Case, *, dynamic: bool = False, import_only: bool = False) -> 
 
 def _run(function: Callable[..., Any], case: Case) -> str | None:
     for inputs, expected in case.data:
-        found = function(*as_arguments(inputs))
+        found = function(inputs)
         outputs = [found] if len(expected) == 1 else found
         wrong = differs([_array(each) for each in outputs], expected, case.tolerance)
         if wrong is not None:
@@ -58,6 +65,8 @@ def _run(function: Callable[..., Any], case: Case) -> str | None:
 
 def _array(output: Any) -> Any:
     """An output as an array; the items of a sequence are its first axis, as they are in what is expected."""
+    if isinstance(output, StringArray):
+        return output.array
     return to_numpy(output) if hasattr(output, "__dlpack__") else np.array([to_numpy(item) for item in output])
 
 

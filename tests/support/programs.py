@@ -16,6 +16,7 @@ from lowering.parsing import parse_module
 from lowering.registry import pass_factories
 from lowering.verify.module import verify_module
 from tests.support.sweeps import lesser_machines
+from vm_dialect.strings import StringArray
 from vm_dialect.tensors import from_numpy, to_numpy
 
 MODES = ("interpret", "bytecode", "native")
@@ -152,14 +153,16 @@ def assert_same(got: object, expected: object, tolerance: Tolerance, what: str) 
 
 
 def as_arguments(args: Sequence[object]) -> tuple[object, ...]:
-    """Arguments for any mode: tensors on the memory of the arrays."""
-    return tuple(from_numpy(arg) if isinstance(arg, np.ndarray) else arg for arg in args)
+    """Arguments for any mode: tensors on the memory of the arrays, and arrays of strings."""
+    return tuple(from_numpy(arg) if isinstance(arg, np.ndarray) and arg.dtype.kind not in "OU" else arg for arg in args)
 
 
 def as_plain(result: object) -> object:
     """A result with tensors as arrays and sequences as tuples, whatever mode it comes from."""
     if isinstance(result, tvm_ffi.Tensor):
         return to_numpy(result)
+    if isinstance(result, StringArray):
+        return result.array
     if isinstance(result, tuple | list | tvm_ffi.Array):
         return tuple(as_plain(field) for field in result)
     return result

@@ -280,7 +280,7 @@ Weights: TypeAlias = Literal["inside", "beside", "given"]
 """Where the elements of constants are: in the library; in a file beside it, which is mapped; or given when the library
 is loaded, as such a file or as tensors."""
 
-_HOST_FUNCTIONS = (*NUMPY_FUNCTIONS, "tvm.contrib.sort.")
+_HOST_FUNCTIONS = (*NUMPY_FUNCTIONS, "relax.strings.", "tvm.contrib.sort.")
 """Packed functions that this package has in Python, or the beginning of their names."""
 
 

@@ -1,12 +1,12 @@
 """A model as a module: what is not supported, parameters, the nodes of the graph in order, and the results.
 
-A program has strings of a model as their positions in a list, which are what it compares.
+A program has strings of a model as their positions in a list, if it only compares them with strings of the model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
@@ -32,26 +32,26 @@ from relax_dialect.frontend.onnx.node import (
     schema_of,
 )
 from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters, is_sequence, ranks_of_use
+from relax_dialect.frontend.onnx.strings import as_texts, codes, joined, known_positions, result, texts_of
 from relax_dialect.frontend.onnx.values import (
     COMPUTED,
+    OTHER,
     ClassMap,
     NeedsControlFlow,
     OnnxImportError,
     Refusal,
     Strings,
     TensorList,
+    Texts,
     UseFunction,
     Value,
 )
 from relax_dialect.ops.structure import STRINGS
 from relax_dialect.scope import find_function
-from relax_dialect.struct_info.types import PrimType, StructInfo, TensorType
+from relax_dialect.struct_info.types import ObjectType, PrimType, StructInfo, TensorType
 from tir_dialect.dims import constant
 
-OTHER = "\0other"
-"""Stands in a list for all strings that are not in it. No string of a model: it has a NUL."""
-
-_KEYS = frozenset({"cats_strings", "classes_strings", "keys_strings"})
+_KEYS = frozenset({"cats_strings", "classes_strings", "keys_strings", "pool_strings"})
 """Attributes with strings that operands are compared with."""
 
 _UNSEEN = frozenset({"Identity", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceConstruct"})
@@ -78,28 +78,54 @@ def compared_strings(model: ModelProto) -> tuple[str, ...]:
     return tuple(found)
 
 
-def encoded_inputs(graph: GraphProto) -> frozenset[str]:
-    """The inputs of strings that nodes look at or move: a program has their positions, others are objects."""
+@dataclass(frozen=True)
+class StringInputs:
+    """The inputs of strings that nodes look at or move; others are objects that only pass through."""
+
+    names: frozenset[str]
+    are_positions: bool
+    """Whether a program has their positions in a list that the model gives: all are only compared with strings of the
+    model. Else it has the strings.
+    """
+
+
+def string_inputs(graph: GraphProto) -> StringInputs:
+    """How a program has the inputs of strings."""
     users: dict[str, list[NodeProto]] = {}
     for node in _nodes(graph.node):
         for name in node.input:
             users.setdefault(name, []).append(node)
+    constants = {each.name for each in graph.initializer}
+    constants |= {name for node in _nodes(graph.node) if node.op_type == "Constant" for name in node.output}
+    results = {each.name for each in graph.output}
 
-    def is_looked_at(name: str) -> bool:
-        pending, seen = [name], set[str]()
+    def looked_at(name: str) -> Iterator[bool]:
+        """For each node that looks at a string, or moves it, whether its position in a list is enough."""
+        pending, seen = [(name, False)], set[str]()
         while pending:
-            each = pending.pop()
+            each, is_moved = pending.pop()
             if each in seen:
                 continue
             seen.add(each)
+            if is_moved and each in results:
+                yield False
             for node in users.get(each, ()):
-                if node.op_type not in _UNSEEN:
-                    return True
-                pending += node.output
-        return False
+                is_compared = node.op_type == "Equal" and any(name in constants for name in node.input)
+                if node.op_type in _UNSEEN:
+                    pending += [(output, is_moved) for output in node.output]
+                elif node.op_type in _MOVES or node.op_type == "Cast":
+                    yield True
+                    pending += [(output, True) for output in node.output]
+                else:
+                    yield node.op_type in _ENCODERS or is_compared
 
-    return frozenset(
-        info.name for info in graph.input if _is_strings(info.type.tensor_type.elem_type) and is_looked_at(info.name)
+    found = {
+        info.name: [*looked_at(info.name)]
+        for info in graph.input
+        if _is_strings(info.type.tensor_type.elem_type) and info.name not in constants
+    }
+    return StringInputs(
+        frozenset(name for name, uses in found.items() if uses), all(use for uses in found.values() for use in uses)
     )
 
 
@@ -138,12 +164,10 @@ _MOVES = frozenset(
 )
 """Operators of strings that look at none of them."""
 
-_COMPUTERS = frozenset(
-    {"MurmurHash3", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "Tokenizer"}
-)
+_COMPUTERS = frozenset({"RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "Tokenizer"})
 """Operators that compute with strings."""
 
-_ENCODERS = frozenset({"CategoryMapper", "LabelEncoder", "OneHotEncoder"})
+_ENCODERS = frozenset({"CategoryMapper", "LabelEncoder", "OneHotEncoder", "TfIdfVectorizer"})
 """Operators that make other things of strings."""
 
 
@@ -153,15 +177,27 @@ def _moved(graph: GraphImporter, proto: NodeProto, operands: Sequence[Value | No
         return operands
     if proto.op_type not in _MOVES and proto.op_type != "Equal":
         raise Refusal(COMPUTED)
+    if any(isinstance(each, Texts) for each in operands):
+        return _moved_texts(graph, proto, operands)
     lists = [each.vocabulary for each in operands if isinstance(each, Strings)]
-    if proto.op_type == "Equal" and sum(OTHER in each for each in lists) > 1:
-        raise Refusal("strings of two inputs are compared; only those that the model names can be")
     names = tuple(dict.fromkeys(name for each in lists for name in each))
     positions = [_positions(each, names, graph) if isinstance(each, Strings) else each for each in operands]
     made = graph.outputs(proto, positions)
     if proto.op_type == "Equal":
         return made
     return [None if each is None else Strings(each.expr(graph.bb), names) for each in made]
+
+
+def _moved_texts(graph: GraphImporter, proto: NodeProto, operands: Sequence[Value | None]) -> Sequence[Value | None]:
+    """The same for strings that only the program knows: what it does to their indices."""
+    bb = graph.bb
+    texts = [as_texts(bb, each) for each in operands if isinstance(each, Strings)]
+    if proto.op_type == "Equal":
+        return graph.outputs(proto, [Value(each) for each in codes(bb, texts)])
+    indices, array = joined(bb, texts)
+    moved = iter(indices)
+    made = graph.outputs(proto, [Value(next(moved)) if isinstance(each, Strings) else each for each in operands])
+    return [None if each is None else Texts(each.expr(bb), array) for each in made]
 
 
 def _positions(value: Strings, names: tuple[str, ...], graph: GraphImporter) -> Value:
@@ -210,7 +246,13 @@ class GraphImporter(GraphScope):
         node = Node(self, proto.op_type, version, operands, attributes, tuple(proto.output))
         if functions.is_local(proto, self.model.proto.functions):
             return functions.expand(self, proto, node)
-        if proto.op_type not in _ENCODERS and any(isinstance(each, Strings) for each in operands):
+        if proto.op_type in _ENCODERS:
+            known = [
+                known_positions(self.bb, each, compared_strings(self.model.proto)) if isinstance(each, Texts) else each
+                for each in operands
+            ]
+            node = replace(node, inputs=known)
+        elif proto.op_type not in _COMPUTERS and any(isinstance(each, Strings) for each in operands):
             return _moved(self, proto, operands)
         made = None if domain else self._evaluated(node)
         if made is not None:
@@ -272,8 +314,11 @@ class Importer:
 
     def _build(self, entry: str, *, in_dataflow: bool) -> ModuleOp:
         bb, graph, problems = BlockBuilder(), self.model.proto.graph, Problems()
-        encoded = encoded_inputs(graph)
-        params = self._with_seed(Parameters(graph, self.dynamic, self.shapes, encoded).types())
+        seen = string_inputs(graph)
+        encoded = seen.names if seen.are_positions else frozenset[str]()
+        params = self._with_seed(Parameters(graph, self.dynamic, self.shapes, seen.names).types())
+        texts = {name: params[name] for name in seen.names - encoded}
+        params |= dict.fromkeys(texts, ObjectType())
         known = compared_strings(self.model.proto) if encoded else ()
         self.strings = {name: ArrayAttr([StringAttr(each) for each in known]) for name in params if name in encoded}
         names = [output.name for output in graph.output]
@@ -297,6 +342,11 @@ class Importer:
                 if self.seed is not None:
                     importer.seed = values[-1]
                 importer.initialize(graph, named=True)
+                for name, array in zip(params, values, strict=True):
+                    if name in texts:
+                        kind = texts[name]
+                        assert isinstance(kind, TensorType)  # that of positions
+                        environment[name] = texts_of(importer, array, kind.dims or ())
                 results = self._in_dataflow(importer) if in_dataflow else self._results(importer)
                 bb.emit_func_output(results[0] if len(results) == 1 else results)
         except _Unsupported:
@@ -332,7 +382,7 @@ class Importer:
                     f"{output.name} would be strings of an input, of which a program only has the positions of "
                     "those that the model names"
                 )
-            if isinstance(value, Strings | ClassMap):
+            if isinstance(value, Strings | ClassMap) and not isinstance(value, Texts):
                 names = value.vocabulary if isinstance(value, Strings) else value.labels
                 self.strings[output.name] = ArrayAttr([StringAttr(name) for name in names])
         return [_result(value, importer.bb) for value in values if value is not None]
@@ -358,8 +408,10 @@ class Importer:
 
 def _result(value: Value, bb: BlockBuilder) -> Expr:
     """What a program gives for an output: a tensor, or a tuple of the items of a sequence whose length is known; for
-    strings their indices in a list.
+    strings their array, or their indices in a list that is known.
     """
+    if isinstance(value, Texts):
+        return result(bb, value)
     if isinstance(value, Strings):
         return value.at
     if isinstance(value, TensorList) and value.items is not None:

@@ -12,7 +12,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed, from_front
 from relax_dialect.frontend.onnx.reduction import switch
-from relax_dialect.frontend.onnx.values import Refusal
+from relax_dialect.frontend.onnx.values import Refusal, Strings
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, floordiv
 
@@ -213,9 +213,14 @@ def mel_weight_matrix(node: Node) -> Result:
 @converts("TfIdfVectorizer")
 def tf_idf(node: Node) -> Result:
     """How often n-grams of a pool occur, weighed."""
-    pool = node.integers("pool_int64s")
+    pool, x, operand = node.integers("pool_int64s"), None, node.value(0)
+    if isinstance(operand, Strings):
+        names = list(dict.fromkeys(node.strings("pool_strings")))
+        pool = [names.index(each) for each in node.strings("pool_strings")]
+        numbers = [names.index(each) if each in names else len(names) for each in operand.vocabulary]
+        x = op.take(node.bb.const(np.array(numbers, np.int64)), operand.at, 0)
     if pool is None:
-        raise Refusal("strings are not supported")
+        raise Refusal("the n-grams of the pool are strings, but the input has numbers")
     least, most = node.integer("min_gram_length", 1), node.integer("max_gram_length", 1)
     # The n-grams of the lengths that count, with their numbers in the pool.
     starts = node.integers("ngram_counts") or ()
@@ -233,8 +238,10 @@ def tf_idf(node: Node) -> Result:
     for row, (number, gram) in enumerate(grams):
         table[row, : len(gram) + 2] = [columns[number], len(gram), *gram]
     kind = Grams(max(columns) + 1, node.integer("max_skip_count"), len(grams))
-    x, is_row = op.astype(node[0], "i64"), node.rank() < 2
-    rows = op.expand_dims(x if node.rank() else op.reshape(x, [1]), [0]) if is_row else x
+    x = op.astype(node[0], "i64") if x is None else x
+    rank = len(operand.shape)
+    is_row = rank < 2
+    rows = op.expand_dims(x if rank else op.reshape(x, [1]), [0]) if is_row else x
     counts = node.te(lambda x, table: count_grams(x, table, kind), rows, node.bb.const(table), name="count_grams")
     made = _weighed(node, counts)
     return op.squeeze(made, [0]) if is_row else made

@@ -195,10 +195,13 @@ class Dequantized(Value):
 
 
 COMPUTED = (
-    "operators that compute with strings are not supported, but those that move, compare or encode them; export what "
-    "follows it (onnx.utils.extract_model) and compute it before"
+    "the operator does not compute with strings here; export what follows it (onnx.utils.extract_model) and compute it "
+    "before"
 )
 """Why a node of strings is refused, and what can be done."""
+
+OTHER = "\0other"
+"""Stands in a list for all strings that are not in it. No string of a model: it has a NUL."""
 
 
 class Strings(Value):
@@ -217,6 +220,14 @@ class Strings(Value):
     @override
     def expr(self, bb: BlockBuilder) -> Expr:
         raise Refusal(COMPUTED)
+
+
+class Texts(Strings):
+    """Strings, of which a program has the indices in an array that only it knows, an object of the host."""
+
+    def __init__(self, at: Expr, texts: Expr):
+        super().__init__(at, ())
+        self.texts = texts
 
 
 def as_strings(array: Array, bb: BlockBuilder) -> Strings | None:
