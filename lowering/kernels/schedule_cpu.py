@@ -8,6 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
+from lowering.kernels.cpu.nested_blocks import flatten_blocks
 from lowering.registry import pass_target
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -25,6 +26,8 @@ class ScheduleCPUPass(ModulePass):
     }
     // becomes packed panels and a register tile of accumulators
     ```
+
+    Blocks in blocks are one block, where the outer ones only pass on their iterators.
 
     Micro-kernels become private functions, which are equal in all kernels and are compiled once.
 
@@ -63,6 +66,7 @@ def schedule(func: PrimFuncOp, target: Target, *, inner_stages: bool = True) -> 
 
     With `inner_stages` those inside of other loops too.
     """
+    flatten_blocks(func)
     explanation = _schedule_compute_bound(func, target, inner_stages) if _has_reduction(func) else None
     if explanation is None:
         # Not at the top: rows, columns and scans are the other half of the generators.
