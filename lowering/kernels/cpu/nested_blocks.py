@@ -19,10 +19,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import blocks_in, loop_of
-from tir_dialect.ops.blocks import BlockIterator, BlockOp
+from tir_dialect.ops.blocks import BlockIterator, BlockOp, ReadsOp, WritesOp
+from tir_dialect.ops.control_flow import ForOp, LoopKind
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp, LoopKind
-from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import IteratorKind
 

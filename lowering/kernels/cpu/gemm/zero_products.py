@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.register_tile import TileColumns
-from tir_dialect.ops.loops import LoopKind
+from tir_dialect.ops.control_flow import LoopKind
 from tir_dialect.ops.vectors import CompareOp, FirstLaneOp
 
 

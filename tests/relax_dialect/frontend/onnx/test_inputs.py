@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from lowering import build
-from relax_dialect.frontend.onnx import OnnxImportError, import_model
+from relax_dialect.frontend.onnx import import_model
 from relax_dialect.interpreter import run as interpret
 from tests.relax_dialect.frontend.onnx.models import Array, assert_same, info, model, reference, results, unknown
 from vm_dialect import VirtualMachine
