@@ -123,7 +123,7 @@ INDEX: dict[str, Entry] = {
         folds=True,
     ),
     "fuse-ops": Entry("lowering.relax.fusion.fuse_ops:FuseOpsPass"),
-    "fuse-ops-by-pattern": Entry("lowering.byoc.fuse_ops_by_pattern:FuseOpsByPatternPass"),
+    "fuse-ops-by-pattern": Entry("lowering.byoc.run_codegen:FuseOpsByPatternPass"),
     "fuse-tir": Entry(
         "lowering.relax.fusion.fuse_tir:FuseTIRPass", requires=("relax.fused",), removes=("relax.fused",)
     ),
@@ -151,7 +151,7 @@ INDEX: dict[str, Entry] = {
     "merge-collectives": Entry(
         "lowering.distributed.collectives:MergeCollectivesPass", requires=("relax.ccl.allreduce",)
     ),
-    "merge-composites": Entry("lowering.byoc.fuse_ops_by_pattern:MergeCompositesPass"),
+    "merge-composites": Entry("lowering.byoc.run_codegen:MergeCompositesPass"),
     "optimize-graph": Entry("lowering.pipelines:OptimizeGraphPass"),
     "overlap-collectives": Entry(
         "lowering.distributed.collectives:OverlapCollectivesPass",
@@ -184,7 +184,7 @@ INDEX: dict[str, Entry] = {
     ),
     "run-codegen": Entry("lowering.byoc.run_codegen:RunCodegenPass"),
     "schedule-cpu": Entry("lowering.kernels.schedule_cpu:ScheduleCPUPass"),
-    "schedule-tuned": Entry("lowering.tune.schedule_tuned:ScheduleTunedPass"),
+    "schedule-tuned": Entry("lowering.tune.tuner:ScheduleTunedPass"),
     "simplify-arithmetic": Entry("lowering.relax.rewrites.simplify_arithmetic:SimplifyArithmeticPass"),
     "simplify-match-cast": Entry("lowering.relax.simplify_match_cast:SimplifyMatchCastPass"),
     "simplify-permute-dims": Entry(
@@ -213,7 +213,7 @@ INDEX: dict[str, Entry] = {
     "use-inplace-calls": Entry("lowering.relax.memory.use_inplace_calls:UseInplaceCallsPass"),
     "use-winograd": Entry("lowering.relax_to_tir.winograd:UseWinogradPass", requires=("relax.nn.conv2d",)),
     "vectorize": Entry("lowering.tir.vectorize:VectorizePass"),
-    "verify-dominance": Entry("lowering.verify.module:VerifyDominancePass"),
-    "verify-stage": Entry("lowering.verify.stages:VerifyStagePass"),
+    "verify-dominance": Entry("lowering.verify:VerifyDominancePass"),
+    "verify-stage": Entry("lowering.stages:VerifyStagePass"),
     "write-parts-in-place": Entry("lowering.relax.memory.write_parts_in_place:WritePartsInPlacePass"),
 }

@@ -73,7 +73,7 @@ class PipelinePass(ModulePass, ABC):
                 if context is not None:
                     if context.verify:
                         # Not at the top: the pipelines of kernels are loaded without graphs, and builds verify once.
-                        from lowering.verify.module import verify_module
+                        from lowering.verify import verify_module
 
                         verify_module(op)
                     context.after(each.name, op)

@@ -226,7 +226,7 @@ def _unneeded_functions_and_results_stay() -> bool:
 
 
 WORK_AROUNDS: tuple[WorkAround, ...] = (
-    WorkAround("dominance is not verified", "lowering/verify", _use_before_definition_verifies),
+    WorkAround("dominance is not verified", "lowering/verify.py", _use_before_definition_verifies),
     WorkAround(
         "the parser gives ops no location", "LocatedParser in lowering/parsing.py", _parsed_ops_have_no_location
     ),

@@ -164,6 +164,6 @@ def test_the_worker_process_loads_what_makes_kernels():
     """No graphs, no executables, no arrays: it would take longer than most kernels until it is there."""
     target = "from tir_dialect.target import Target"
     loaded = _loaded_by(f"from lowering.compiler.kernel_maker import load; {target}; load(Target.host())")
-    assert {"lowering.kernels.cpu.compute_bound", "lowering.kernels.cpu.memory_bound", "llvmlite"} <= loaded
+    assert {"lowering.kernels.compute_bound", "lowering.kernels.memory_bound", "llvmlite"} <= loaded
     assert not loaded & {"numpy", "tvm_ffi", "importlib.metadata", "relax_dialect.ops.operator", "tir_dialect.te"}
     assert "vm_dialect.executable.executable" not in loaded

@@ -8,7 +8,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "reference" / "relax.md").read_text()

@@ -9,14 +9,13 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Dialect, Operation
 
-from tir_dialect.ops.arithmetic import ConvertOp, FmodOp, GreaterOp, ScaledExpOp
+from tir_dialect.ops.arithmetic import AssertOp, ConvertOp, DimOp, FmodOp, GreaterOp, RampOp, ScaledExpOp
 from tir_dialect.ops.blocks import BlockOp, FlattenOp, InitOp, MatchBufferOp, ReadsOp, ViewOp, WritesOp
 from tir_dialect.ops.calls import CallBoxedOp, CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, PrefetchOp, TextAddressOp
-from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.tile_registers import (
     ConfigureTilesOp,
     DotTilesOp,

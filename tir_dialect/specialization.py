@@ -15,8 +15,8 @@ from xdsl.utils.hints import isa
 from tir_dialect.analysis.fingerprint import rename_symbols
 from tir_dialect.dims import Dim, DimLike, MatchError, constant, match, to_dim
 from tir_dialect.dtypes import scalar_type
+from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.function import PrimFuncOp, require_prim_func
-from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType, SymbolAttr
 
 Known: TypeAlias = "DimLike | float | Sequence[DimLike]"

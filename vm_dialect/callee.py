@@ -10,11 +10,10 @@ from weakref import WeakValueDictionary
 import tvm_ffi
 
 from vm_dialect import messages
-from vm_dialect.arguments import Arguments, Signature
+from vm_dialect.arguments import Arguments, Signature, by_name
 from vm_dialect.builtins.calls import make_closure
 from vm_dialect.executable.model import FunctionInfo, SignatureTypes
 from vm_dialect.program import Code
-from vm_dialect.results import by_name
 
 
 class Callee:

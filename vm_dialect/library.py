@@ -15,12 +15,11 @@ from typing import Any, cast
 
 import tvm_ffi
 
-from vm_dialect.arguments import read_signatures
+from vm_dialect.arguments import read_signatures, register_tensor_class
 from vm_dialect.executable.library import SET_WEIGHT, SIGNATURES, WEIGHTS_FROM, library_name
 from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionInfo, FunctionKind, SignatureTypes
 from vm_dialect.executable.weight_file import SUFFIX
 from vm_dialect.loading import LimitedFunction, NativeFunction
-from vm_dialect.results import register_tensor_class
 from vm_dialect.tensors import ALIGNMENT, aligned_copy, from_numpy, to_numpy, to_value
 from vm_dialect.thread_limits import LIMIT_THREADS, ThreadLimit, checked_threads, thread_setter
 

@@ -12,11 +12,10 @@ from typing import Any, Self, TypeAlias
 
 import tvm_ffi
 
-from vm_dialect.arguments import Signature
+from vm_dialect.arguments import Signature, with_names
 from vm_dialect.callee import Callee, suggest_conversion
 from vm_dialect.executable import Executable
 from vm_dialect.executable.model import FunctionInfo
-from vm_dialect.results import with_names
 from vm_dialect.thread_limits import ThreadLimit
 
 

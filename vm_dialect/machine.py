@@ -16,7 +16,7 @@ from typing import Any, cast
 import tvm_ffi
 
 from vm_dialect import messages
-from vm_dialect.arguments import Arguments, Signature, signatures
+from vm_dialect.arguments import Arguments, Signature, register_tensor_class, signatures, with_names
 from vm_dialect.builtins import BUILTINS, register_globals
 from vm_dialect.builtins.foreign import foreign_builtin
 from vm_dialect.callee import Callee, ClosureTable, suggest_conversion
@@ -27,7 +27,6 @@ from vm_dialect.loading import LimitedFunction, LoadedCode, Loader, default_load
 from vm_dialect.numpy_library import LIBRARY
 from vm_dialect.profiler import Peaks, Profile, Profiler
 from vm_dialect.program import Code, Resolver, Site, prepare
-from vm_dialect.results import register_tensor_class, with_names
 from vm_dialect.thread import Decision, Instrument, Thread
 from vm_dialect.thread_limits import ThreadLimit, checked_threads
 

@@ -168,7 +168,7 @@ def _is_of(package: str, value: object) -> bool:
 
 
 def _verified(module: ModuleOp) -> ModuleOp:
-    from lowering.verify.module import verify_module
+    from lowering.verify import verify_module
 
     verify_module(module)
     return module

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 import numpy as np
 import tvm_ffi
 
+from vm_dialect.arguments import as_tuple
 from vm_dialect.callee import Callee, in_order
 from vm_dialect.executable import Executable
 from vm_dialect.library import Library, load_library
 from vm_dialect.machine import VirtualMachine
-from vm_dialect.results import as_tuple
 from vm_dialect.strings import StringArray
 from vm_dialect.tensors import to_numpy
 from vm_dialect.thread_limits import checked_threads

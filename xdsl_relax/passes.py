@@ -19,7 +19,7 @@ from lowering.parsing import require_module
 from lowering.pass_context import PassContext
 from lowering.pipelines import expand, for_target
 from lowering.registry import available_passes, find_pass_factory, pass_factories
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from tir_dialect.garbage import few_collections
 from xdsl_relax.errors import bad_options, pass_failure, unknown_pass
 

@@ -29,7 +29,7 @@ from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.relax_to_vm.checks import declared_types
 from lowering.runtime.loading import object_symbols
 from lowering.runtime.support import prepare_support
-from lowering.verify.module import verify_program
+from lowering.verify import verify_program
 from lowering.vm_to_llvm.objects import common_runtime
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.structure import FuncOp as RelaxFuncOp

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 
 from tir_dialect.calling_conventions import ANY_BYTES, CONVENTION, VALUE_BYTES, Convention, Kind, OldKind
-from tir_dialect.interpreter.boxed import Packed, Payload, unboxed
+from tir_dialect.interpreter.run import Packed, Payload, unboxed
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.raw_memory import MemoryAtOp

@@ -102,7 +102,7 @@ def lower_kernel(group: Sequence[PrimFuncOp], symbol: str, target: Target, optio
 
     Raises `PassFailedException` at an op that has no lowering.
     """
-    from lowering.kernels.cpu.emit.kernel import outside_modules
+    from lowering.kernels.emit.kernel import outside_modules
     from lowering.tir_to_llvm.calls import inner_name
     from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
     from lowering.tir_to_llvm.emitter import LoweringOptions
@@ -375,7 +375,7 @@ def compile_kernel(kernel: KernelText, known: frozenset[str]) -> KernelCode:
 _SMALLEST = "define void @nothing() {\n  ret void\n}\n"
 _LOADED = (
     *("lowering.kernels.schedule_cpu", "lowering.tir_to_llvm.convert_tir_to_llvm"),
-    *("lowering.kernels.cpu.compute_bound", "lowering.kernels.cpu.memory_bound"),
+    *("lowering.kernels.compute_bound", "lowering.kernels.memory_bound"),
 )
 
 

@@ -63,7 +63,7 @@ class Choice:
 
     def code(self, func: PrimFuncOp, target: Target) -> str | None:
         """A fingerprint of the code that the choice generates for a function; `None` if it is not applicable."""
-        from lowering.kernels.cpu.emit.kernel import outside_modules
+        from lowering.kernels.emit.kernel import outside_modules
         from tir_dialect.schedule.handles import ScheduleError
 
         copy = func.clone()

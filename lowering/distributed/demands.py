@@ -17,8 +17,8 @@ from lowering.distributed.factors import Factors, admits, factors_of
 from lowering.locations import source_position
 from relax_dialect.ops.control_flow import IfOp, yielded
 from relax_dialect.ops.distributed import AnnotateShardingOp, LocalViewOp, PlacementOp
-from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
+from relax_dialect.ops.signature import LoopOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.sharding import Placement, Shard, ShardingAttr

@@ -36,10 +36,10 @@ from relax_dialect.ops.distributed import (
     RedistributeOp,
     RedistributeReplicaToShardOp,
 )
-from relax_dialect.ops.loop_header import LoopOp, final_types
 from relax_dialect.ops.manipulation import BroadcastToOp, ReshapeOp, SqueezeOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeOfOp, ShapeOp, TupleGetOp, TupleOp
+from relax_dialect.ops.signature import LoopOp, final_types
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import prover_at

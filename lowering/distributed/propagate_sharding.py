@@ -20,8 +20,8 @@ from relax_dialect.ops.callees import find_relax_function
 from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp, yielded
 from relax_dialect.ops.distributed import LocalViewOp, PlacementOp, RedistributeOp
-from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.shapes import ShapeOfOp, TupleGetOp, TupleOp
+from relax_dialect.ops.signature import LoopOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.sharding import REPLICATE, Partial, Placement, Shard, ShardingAttr

@@ -1,1 +1,1 @@
-"""Generators of kernels: the loops and vector code of a PrimFunc, for a machine."""
+"""Generators of CPU kernels, chosen by the structure of a PrimFunc, never by its name: its loops and vector code."""

@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
-from lowering.kernels.cpu.nested_blocks import flatten_blocks
+from lowering.kernels.nested_blocks import flatten_blocks
 from lowering.registry import pass_target
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -70,7 +70,7 @@ def schedule(func: PrimFuncOp, target: Target, *, inner_stages: bool = True) -> 
     explanation = _schedule_compute_bound(func, target, inner_stages) if _has_reduction(func) else None
     if explanation is None:
         # Not at the top: rows, columns and scans are the other half of the generators.
-        from lowering.kernels.cpu.memory_bound import schedule_memory_bound
+        from lowering.kernels.memory_bound import schedule_memory_bound
 
         schedule_memory_bound(func, target)
     return explanation
@@ -78,7 +78,7 @@ def schedule(func: PrimFuncOp, target: Target, *, inner_stages: bool = True) -> 
 
 def _schedule_compute_bound(func: PrimFuncOp, target: Target, inner_stages: bool) -> str | None:
     # Not at the top: GEMM, convolutions and attention are half of the generators, and many programs have none of them.
-    from lowering.kernels.cpu.compute_bound import schedule_compute_bound, schedule_inner_stages
+    from lowering.kernels.compute_bound import schedule_compute_bound, schedule_inner_stages
 
     explanation = schedule_compute_bound(func, target)
     return schedule_inner_stages(func, target) if explanation is None and inner_stages else explanation

@@ -19,7 +19,7 @@ from xdsl.utils.hints import isa
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from lowering.verify.stages import RELAX_CALLS, RELAX_CORE
+from lowering.stages import RELAX_CALLS, RELAX_CORE
 from relax_dialect.inference import InfersResultTypes
 from relax_dialect.ops.call_tir import CallPurePackedOp
 from relax_dialect.ops.gather import ScatterNDOp

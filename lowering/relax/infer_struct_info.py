@@ -22,7 +22,7 @@ from relax_dialect.ops.callees import function_value_type
 from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.control_flow import ForOp, IfOp, join_yields, visible_yields
 from relax_dialect.ops.dataflow import DataflowOp, FusedOp, fused_types, visible_types
-from relax_dialect.ops.loop_header import LoopOp, final_types
+from relax_dialect.ops.signature import LoopOp, final_types
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import called_functions, prover_at, symbols_witnessed

@@ -30,7 +30,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.kernels.cpu.gemm.quantized_rows import multiplies_int16
+from lowering.kernels.gemm.quantized_rows import multiplies_int16
 from lowering.registry import Pass, pass_target
 from lowering.relax.fusion.fuse_ops import ANNOTATION
 from lowering.relax.substitution import KernelDims

@@ -15,7 +15,7 @@ from lowering.rewriting import PatternIndex, op_rewrite_pattern
 from relax_dialect.ops.call_tir import CallPackedOp, CallPurePackedOp
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
 from relax_dialect.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
-from relax_dialect.ops.loop_header import LoopOp
+from relax_dialect.ops.signature import LoopOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.scope import find_function
 from relax_dialect.struct_info.match import Verdict, match_types

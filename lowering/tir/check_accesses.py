@@ -14,9 +14,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from tir_dialect.dims import Dim, Prover, constant
+from tir_dialect.ops.arithmetic import AssertOp, DimOp
 from tir_dialect.ops.blocks import MatchBufferOp, ViewOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.scalars import AssertOp, DimOp
 
 if TYPE_CHECKING:
     from tir_dialect.analysis.size_conditions import SizeCondition

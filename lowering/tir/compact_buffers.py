@@ -22,7 +22,7 @@ from tir_dialect.ops.blocks import MatchBufferOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.edits import Materializer
 from tir_dialect.types import BufferType
 from tir_dialect.walking import ops_in
 

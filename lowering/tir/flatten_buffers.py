@@ -13,9 +13,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from tir_dialect.dims import Dim, maximum, product, total
+from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
 from tir_dialect.walking import referenced_functions
 

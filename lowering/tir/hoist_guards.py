@@ -33,14 +33,13 @@ from tir_dialect.analysis.size_conditions import facts
 from tir_dialect.analysis.structure import ancestors, blocks_in, enclosing_block, has_no_effects
 from tir_dialect.analysis.unproven_accesses import CHECKED, UnprovenAccess
 from tir_dialect.dims import Dim, DimLike, SymbolAtom, constant, maximum
+from tir_dialect.ops.arithmetic import AssertOp, DimOp, RampOp
 from tir_dialect.ops.blocks import BlockOp, BufferViewOp, InitOp, ReadsOp, WritesOp
 from tir_dialect.ops.control_flow import ForOp, IfOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp, lanes_of, vector_of
-from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.vectors import CompareOp, FirstLaneOp, SelectOp
-from tir_dialect.schedule.edits import erase_dead_ops, set_condition
-from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.edits import Materializer, erase_dead_ops, set_condition
 from tir_dialect.types import LoopKind
 
 _ULT = 6

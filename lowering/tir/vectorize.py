@@ -19,9 +19,9 @@ from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import has_no_effects
 from tir_dialect.dims import Prover, constant, floordiv, maximum
+from tir_dialect.ops.arithmetic import AssertOp, DimOp
 from tir_dialect.ops.control_flow import ForOp, IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp, lanes_of
-from tir_dialect.ops.scalars import AssertOp, DimOp
 from tir_dialect.types import LoopKind
 
 

@@ -31,8 +31,8 @@ from lowering.tir_to_llvm.lane_values import (
 from lowering.tir_to_llvm.math.floats import Floats
 from lowering.tir_to_llvm.math.logarithms import sigmoid
 from tir_dialect.analysis.patterns import exponent_of_sigmoid
+from tir_dialect.ops.arithmetic import AssertOp, DimOp, RampOp
 from tir_dialect.ops.memory import i32_array, vector_of
-from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.vectors import FirstLaneOp
 
 SCALAR_LOWERINGS = {

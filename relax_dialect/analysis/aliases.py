@@ -24,10 +24,10 @@ from relax_dialect.ops.calls import CallClosureOp, CallOp, MakeClosureOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp, yielded
 from relax_dialect.ops.dataflow import DataflowOp, FusedOp, OutputOp
 from relax_dialect.ops.effects import AssertOp, PrintOp
-from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
+from relax_dialect.ops.signature import LoopOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.scope import find_function
 from relax_dialect.struct_info.types import PrimType, ShapeType

@@ -17,9 +17,8 @@ from relax_dialect.builder.emitter import BuilderError, Frame, Value, as_value
 from relax_dialect.builder.expr import Expr
 from relax_dialect.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
 from relax_dialect.ops.dataflow import DataflowOp, OutputOp
-from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.shapes import TupleOp
-from relax_dialect.ops.signature import entry_region
+from relax_dialect.ops.signature import LoopOp, entry_region
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.struct_info.symbols import erase_to_scope
 from relax_dialect.struct_info.types import FuncType, ObjectType, PrimType, StructInfo

@@ -19,7 +19,7 @@ from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClo
 from relax_dialect.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
 from relax_dialect.ops.dataflow import DataflowOp, FusedOp, OutputOp
 from relax_dialect.ops.effects import AssertOp, PrintOp
-from relax_dialect.ops.loop_header import LoopOp
+from relax_dialect.ops.signature import LoopOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.scope import find_function, prover_at
 from relax_dialect.struct_info.match import Verdict, is_subtype

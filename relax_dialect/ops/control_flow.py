@@ -26,7 +26,7 @@ from xdsl.traits import IsTerminator, Pure, RecursivelySpeculatable, RecursiveMe
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.external import PATTERNS
-from relax_dialect.ops.loop_header import (
+from relax_dialect.ops.signature import (
     LoopHeader,
     LoopOp,
     final_types,

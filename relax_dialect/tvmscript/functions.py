@@ -24,9 +24,9 @@ from relax_dialect.ops.calls import CallClosureOp, CallOp, MakeClosureOp
 from relax_dialect.ops.control_flow import ForOp, IfOp, WhileOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.effects import AssertOp, PrintOp
-from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeGetOp, ShapeOp, TupleGetOp, TupleOp
+from relax_dialect.ops.signature import LoopOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.ops.values import ConstantOp, DTypeOp, NullOp, PrimOp, StringOp
 from relax_dialect.struct_info.symbols import free_symbols

@@ -58,9 +58,9 @@ SUBJECTS = (
     "lowering/relax/memory/*.py",
     "lowering/relax/rewrites/*.py",
     "lowering/tir/*.py",
-    "lowering/kernels/cpu/scan.py",
-    "lowering/kernels/cpu/reduce/*.py",
-    "lowering/kernels/cpu/row/*.py",
+    "lowering/kernels/scan.py",
+    "lowering/kernels/reduce/*.py",
+    "lowering/kernels/row/*.py",
     "relax_dialect/analysis/*.py",
 )
 """Passes and kernels."""

@@ -12,7 +12,7 @@ from lowering.compiler.build import build_uncached
 from lowering.compiler.validation import Validation, ValueChanged
 from lowering.context import make_context
 from lowering.registry import PASSES, load_pass
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from tests.fuzz.texts import MAKES_CODE, NEEDS_OPTIONS
 from tests.support.corpus import texts, valid_module
 

@@ -6,7 +6,7 @@ from xdsl.ir import Operation
 
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from tests.fuzz.generic_ops import DIALECTS, failures, samples
 
 SHARE = 0.1

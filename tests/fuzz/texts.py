@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 from lowering.context import make_context
 from lowering.parsing import parse_module
 from lowering.registry import PASSES, load_pass
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from tests.support.corpus import texts
 
 NAME = "texts"

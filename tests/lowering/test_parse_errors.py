@@ -7,7 +7,7 @@ from xdsl.utils.exceptions import ParseError
 
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 
 HEAD = "relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>, %weight: !relax.tensor<[4, 4], f32>) {"
 

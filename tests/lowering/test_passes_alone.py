@@ -18,7 +18,7 @@ from lowering.context import make_context
 from lowering.parsing import parse_module
 from lowering.pipelines import expand
 from lowering.registry import PASSES, pass_factories
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.ops.structure import ReturnOp
 from tests.support.corpus import texts, valid_module
 

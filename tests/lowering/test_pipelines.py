@@ -9,7 +9,7 @@ from lowering.context import make_context
 from lowering.parsing import parse_module
 from lowering.pipelines import PipelinePass, expand
 from lowering.registry import PASSES, load_pass
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from tests.support.programs import run_pipeline
 
 EXAMPLES = sorted(

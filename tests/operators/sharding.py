@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.distributed.program import Distribution, shard
 from lowering.parsing import parse_module
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.interpreter.workers import run_workers
 from relax_dialect.ops.distributed import AnnotateShardingOp
 from relax_dialect.ops.structure import FuncOp

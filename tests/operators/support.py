@@ -15,7 +15,7 @@ from lowering import build
 from lowering.compiler.deferred import bindings
 from lowering.parsing import parse_module
 from lowering.relax.functions.bind_params import bind_symbols
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.ops.structure import FuncOp
 from tests.operators.erasure import erase

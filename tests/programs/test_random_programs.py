@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from xdsl.printer import Printer
 
 from lowering.parsing import parse_module
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.interpreter import run
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import Tolerance, check_pass, run_everywhere

@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
 from lowering.context import make_context
 from lowering.parsing import parse_module
 from lowering.registry import pass_factories
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from tests.support.sweeps import lesser_machines
 from vm_dialect.strings import StringArray
 from vm_dialect.tensors import from_numpy, to_numpy

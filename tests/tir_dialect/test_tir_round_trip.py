@@ -14,11 +14,11 @@ from xdsl.printer import Printer
 
 from lowering.parsing import parse_module
 from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import ForOp, IfOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType, IteratorKind, LoopKind, SymbolAttr
 
 KINDS = [LoopKind.SERIAL, LoopKind.SERIAL, LoopKind.PARALLEL, LoopKind.UNROLLED]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vm_dialect import ExecBuilder, VirtualMachine
 from vm_dialect.builtins import BUILTINS, register_globals
-from vm_dialect.builtins.checks import first_gap
+from vm_dialect.builtins.values import first_gap
 from vm_dialect.dialect import VM
 from vm_dialect.dtypes import ELEMENT_TYPES, element_type
 from vm_dialect.integers import GREATEST, INT_FUNCTIONS, LEAST, fits_int64

@@ -25,8 +25,8 @@ from tir_dialect.dims import (
     mod,
     symbol,
 )
+from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
 
 Leaf: TypeAlias = Callable[[SSAValue], Dim | None]

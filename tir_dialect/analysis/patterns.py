@@ -22,12 +22,12 @@ from tir_dialect.analysis.dependence import Dependence
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_block, enclosing_loops
 from tir_dialect.dims import Dim
+from tir_dialect.ops.arithmetic import AssertOp
 from tir_dialect.ops.blocks import BufferViewOp, InitOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.control_flow import ForOp, WhileOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.types import IteratorKind
 from tir_dialect.walking import ops_in
 

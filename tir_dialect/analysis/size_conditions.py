@@ -16,11 +16,11 @@ from tir_dialect.analysis.accesses import Reach, reaches, runs_over, uncondition
 from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
 from tir_dialect.analysis.structure import has_no_effects
 from tir_dialect.dims import Dim, DimLike
+from tir_dialect.ops.arithmetic import AssertOp
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.types import IteratorKind
 
 

@@ -17,11 +17,11 @@ from tir_dialect.analysis.index_space import WIDE, DataSpace, Variable, extremes
 from tir_dialect.analysis.size_conditions import SizeCondition, facts
 from tir_dialect.analysis.structure import loop_of
 from tir_dialect.dims import Dim
+from tir_dialect.ops.arithmetic import AssertOp, RampOp
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.scalars import AssertOp, RampOp
 
 CHECKED = "checked"
 """The attribute of an op whose accesses have been asserted to be in bounds."""

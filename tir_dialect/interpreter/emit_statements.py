@@ -17,12 +17,12 @@ from tir_dialect.dims import Dim
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter.emitter import Emitter, Rule, hint
 from tir_dialect.interpreter.numerics import numpy_type
+from tir_dialect.ops.arithmetic import AssertOp
 from tir_dialect.ops.blocks import BlockIterator, BlockOp, FlattenOp, InitOp, MatchBufferOp, ReadsOp, ViewOp, WritesOp
 from tir_dialect.ops.calls import CallBoxedOp, CallExternOp, CallOp, CallPackedOp, ForeignCallOp
 from tir_dialect.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, PrefetchOp, TextAddressOp
-from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.ops.tile_registers import (
     ConfigureTilesOp,
     DotTilesOp,

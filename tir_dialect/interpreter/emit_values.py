@@ -25,9 +25,8 @@ from tir_dialect.interpreter.numerics import (
     numpy_type,
     scalar_value,
 )
-from tir_dialect.ops.arithmetic import ConvertOp, GreaterOp
+from tir_dialect.ops.arithmetic import ConvertOp, DimOp, GreaterOp, RampOp
 from tir_dialect.ops.memory import lanes_of
-from tir_dialect.ops.scalars import DimOp, RampOp
 from tir_dialect.ops.vectors import CompareOp, DotOp, FirstLaneOp, LookupOp, SelectOp
 
 Expression: TypeAlias = Callable[[Operation, Sequence[str]], str]

@@ -30,11 +30,11 @@ from tir_dialect.interpreter.numerics import (
     holds_integers,
     memory_at,
 )
+from tir_dialect.ops.arithmetic import DEFAULT_ERROR
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallBoxedOp, CallOp, ForeignCallOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.scalars import DEFAULT_ERROR
 
 
 def dim_text(dim: Dim, names: Mapping[str, str]) -> str:

@@ -13,9 +13,9 @@ from tir_dialect.analysis.structure import ancestors, is_defined_inside, root_bu
 from tir_dialect.dims import Dim, constant, maximum, product
 from tir_dialect.ops.blocks import BlockOp, BufferViewOp, ReadsOp
 from tir_dialect.ops.memory import LoadOp, RegionAxis
+from tir_dialect.schedule.edits import header_value
 from tir_dialect.schedule.index_map import IndexDomain, IndexMap
 from tir_dialect.schedule.legality.motion import describe
-from tir_dialect.schedule.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure import shape_of
 from tir_dialect.types import SCOPES, BufferType, host_scope

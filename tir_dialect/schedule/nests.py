@@ -21,6 +21,7 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import ForOp, IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.edits import (
+    Materializer,
     ancestor_in,
     blocks_in,
     erase_idle,
@@ -31,9 +32,7 @@ from tir_dialect.schedule.edits import (
     users_of,
 )
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.legality.elementwise import own_allocation
-from tir_dialect.schedule.legality.motion import describe
-from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.legality.motion import describe, own_allocation
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of
 from tir_dialect.types import BufferType, IteratorKind, LoopKind, as_name_hint

@@ -20,12 +20,11 @@ from tir_dialect.dtypes import ElementType, lookup
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import ForOp, IfOp, WhileOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
-from tir_dialect.schedule.edits import is_index_op, set_condition, unique_block_name
+from tir_dialect.schedule.edits import Materializer, is_index_op, set_condition, unique_block_name
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.index_map import IndexDomain, IndexMap, inverse
 from tir_dialect.schedule.legality.accesses import Access, loops_between
 from tir_dialect.schedule.legality.instances import is_dense, leaves_some
-from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.nests import emit_less, insert_nest, whole
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure import Less, conjuncts

@@ -23,7 +23,6 @@ from tir_dialect.schedule.primitives import (
     reductions,
     reindexing,
     rfactor,
-    rolling,
     tensorizing,
 )
 from tir_dialect.schedule.state import ScheduleState
@@ -129,7 +128,7 @@ class Schedule(ScheduleState):
     reverse_compute_inline = inlining.reverse_compute_inline
     compute_at = computing_at.compute_at
     reverse_compute_at = computing_at.reverse_compute_at
-    rolling_buffer = rolling.rolling_buffer
+    rolling_buffer = layout.rolling_buffer
 
     cache_read = caching.cache_read
     cache_write = caching.cache_write

@@ -17,11 +17,9 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.raw_memory import AddressOfOp
-from tir_dialect.schedule.edits import blocks_in, erase_dead_ops, scope_of
+from tir_dialect.schedule.edits import blocks_in, erase_dead_ops, hoist_sizes, scope_of
 from tir_dialect.schedule.handles import ROOT, Block, HandleTable, Loop, ScheduleError, handles_in, is_inside
-from tir_dialect.schedule.instruction import NAMED, Recording, too_great, wrong_arguments
-from tir_dialect.schedule.materialize import hoist_sizes
-from tir_dialect.schedule.trace import QUERIES, Trace
+from tir_dialect.schedule.trace import NAMED, QUERIES, Recording, Trace, too_great, wrong_arguments
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import size_of
 

@@ -18,11 +18,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tir_dialect import dims
 from tir_dialect.dims import Dim, Prover, symbol
 from tir_dialect.dtypes import scalar_type
-from tir_dialect.ops.arithmetic import FmodOp
+from tir_dialect.ops.arithmetic import DimOp, FmodOp
 from tir_dialect.ops.calls import CallExternOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp
-from tir_dialect.ops.scalars import DimOp
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_bool, is_float, is_index, is_unsigned
 from tir_dialect.te.expr import DType, Expr

@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tir_dialect.dims import Dim
+from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
-from tir_dialect.ops.scalars import DimOp
 from tir_dialect.te import nodes, statements
 from tir_dialect.te.compute import Compute, Nest, Scan
 from tir_dialect.te.emit_nests import emit_compute, emit_extern, emit_inlined, emit_scan

@@ -15,12 +15,11 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tir_dialect.dtypes import numpy_dtype
-from tir_dialect.ops.arithmetic import SCALE, ConvertOp, FmodOp, GreaterOp, ScaledExpOp
+from tir_dialect.ops.arithmetic import SCALE, ConvertOp, DimOp, FmodOp, GreaterOp, RampOp, ScaledExpOp
 from tir_dialect.ops.calls import CallExternOp, CallPackedOp, ForeignCallOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, buffer_type
 from tir_dialect.ops.raw_memory import AddressOfOp
-from tir_dialect.ops.scalars import DimOp, RampOp
 from tir_dialect.ops.vectors import CompareOp, SelectOp
 from tir_dialect.tvmscript.text import Level, Text, call, dim_text, dtype_text, integer, number, refuse
 from tir_dialect.types import BufferType

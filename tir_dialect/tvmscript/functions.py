@@ -12,12 +12,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tir_dialect.analysis.regions import Region, block_regions
 from tir_dialect.ops.annotations import note_of
+from tir_dialect.ops.arithmetic import DEFAULT_ERROR, AssertOp
 from tir_dialect.ops.blocks import BlockOp, DeclarationOp, InitOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp, buffer_type
-from tir_dialect.ops.scalars import DEFAULT_ERROR, AssertOp
 from tir_dialect.tvmscript.expressions import Expressions, is_expression, reads_memory
 from tir_dialect.tvmscript.text import (
     INDEX,

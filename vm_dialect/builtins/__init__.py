@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import tvm_ffi
 
-from vm_dialect.builtins import calls, checks, collective, memory, values
+from vm_dialect.builtins import calls, collective, memory, values
 from vm_dialect.builtins.table import BUILTINS, Builtin
 from vm_dialect.executable.model import BUILTIN_PREFIX
 from vm_dialect.shared_memory import NATIVE, SharedMemory, native_entries
@@ -46,7 +46,7 @@ GLOBALS = (
 )
 
 # Importing the families has filled the table.
-del calls, checks, collective, memory, values
+del calls, collective, memory, values
 
 
 def register_globals() -> None:

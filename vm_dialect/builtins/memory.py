@@ -15,8 +15,8 @@ from typing import Any, cast
 import tvm_ffi
 
 from vm_dialect import messages
-from vm_dialect.builtins.checks import check_contiguous
 from vm_dialect.builtins.table import builtin
+from vm_dialect.builtins.values import check_contiguous
 from vm_dialect.dtypes import ElementType, element_type
 from vm_dialect.messages import render
 from vm_dialect.tensors import Array, aligned_bytes, kind_of, new_tensor, tensor_at, tensor_element, to_numpy, view

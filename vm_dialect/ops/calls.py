@@ -26,12 +26,13 @@ from vm_dialect.ops.base import (
     BuiltinOp,
     CallsUnknownCode,
     FunctionRef,
+    Value,
+    Values,
     op_definition,
     verify_arguments,
     verify_boxable,
 )
 from vm_dialect.ops.structure import FuncOp
-from vm_dialect.ops.syntax import Value, Values
 from vm_dialect.types import F64, I1, I64, OBJECT, TensorType
 
 

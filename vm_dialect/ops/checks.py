@@ -23,8 +23,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from vm_dialect.ops.base import Argument, BuiltinOp, DTypeRef, MayRaise, op_definition
-from vm_dialect.ops.syntax import Rank, RankAndDtype, Value
+from vm_dialect.ops.base import Argument, BuiltinOp, DTypeRef, MayRaise, Rank, RankAndDtype, Value, op_definition
 from vm_dialect.types import F64, I1, I64, OBJECT, ShapeType, TensorType
 
 

@@ -20,8 +20,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryFreeEffect, MemoryReadEffect, NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from vm_dialect.ops.base import Argument, BuiltinOp, Directive, DTypeRef, FreshMemory, op_definition
-from vm_dialect.ops.syntax import Value
+from vm_dialect.ops.base import Argument, BuiltinOp, Directive, DTypeRef, FreshMemory, Value, op_definition
 from vm_dialect.types import I1, I64, STORAGE, TensorType
 
 

@@ -13,8 +13,7 @@ from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand
 from xdsl.traits import MemoryReadEffect, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from vm_dialect.ops.base import Argument, BuiltinOp, op_definition
-from vm_dialect.ops.syntax import Value
+from vm_dialect.ops.base import Argument, BuiltinOp, Value, op_definition
 from vm_dialect.types import I64, ShapeType, TensorType
 
 

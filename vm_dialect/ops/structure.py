@@ -32,8 +32,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, NoMemoryEffect, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from vm_dialect.ops.base import op_definition
-from vm_dialect.ops.syntax import OptionalValue, Target
+from vm_dialect.ops.base import OptionalValue, Target, op_definition
 from vm_dialect.types import I1, OBJECT, StorageType, is_subtype
 
 

@@ -50,10 +50,11 @@ from vm_dialect.ops.base import (
     Directive,
     DTypeRef,
     TensorRef,
+    Value,
+    Values,
     op_definition,
     verify_boxable,
 )
-from vm_dialect.ops.syntax import Value, Values
 from vm_dialect.types import F64, I1, I64, OBJECT, TensorType, dtype_name
 
 if TYPE_CHECKING:

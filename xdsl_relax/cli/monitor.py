@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.diagnostics import InvalidModule
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from xdsl_relax.cli.diagnostics import ToolError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from tir_dialect.extensions import ExtensionError, load_extension
 from xdsl_relax import file_kinds
 from xdsl_relax.cli.diagnostics import ToolError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vm_dialect import Executable
     from vm_dialect.callee import Callee
     from vm_dialect.profiler import Profile
-    from xdsl_relax.cli.signatures import Signature
+    from xdsl_relax.cli.values import Signature
 
 MODES = ("native", "bytecode", "interpret")
 
@@ -110,7 +110,7 @@ def load_program(path: str, entry: str | None, options: BuildOptions) -> Program
         return _compiled(_read_executable(path, options.trust), entry, "loaded", started)
     from lowering.compiler.host_functions import HostFunction
     from relax_dialect.ops.structure import FuncOp
-    from xdsl_relax.cli.signatures import Signature
+    from xdsl_relax.cli.values import Signature
 
     module = read_module(path, options.weights, options.shapes)
     name = entry_of(module, entry)
@@ -129,7 +129,7 @@ def load_program(path: str, entry: str | None, options: BuildOptions) -> Program
 
 def signatures_text(path: str, options: BuildOptions) -> str:
     """A line for each public function of a program, which is not built."""
-    from xdsl_relax.cli.signatures import Signature, signatures_in
+    from xdsl_relax.cli.values import Signature, signatures_in
 
     kind = require_kind(path, *Holds)
     if kind.holds is Holds.LIBRARY:
@@ -184,7 +184,7 @@ def main_entry(names: Sequence[str]) -> str:
 def _of_library(path: str, entry: str | None, options: BuildOptions, started: float) -> Program:
     from vm_dialect.files import open_regular
     from vm_dialect.library import load_library
-    from xdsl_relax.cli.signatures import Signature
+    from xdsl_relax.cli.values import Signature
 
     if options.mode != "native":
         raise ToolError(f"{path} is a shared library, which is machine code; leave out --mode {options.mode}")
@@ -237,7 +237,7 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
     from relax_dialect.interpreter import run
     from relax_dialect.ops.structure import FuncOp
     from vm_dialect.builtins import register_globals
-    from xdsl_relax.cli.signatures import Signature
+    from xdsl_relax.cli.values import Signature
 
     register_globals()  # what was deferred calls one of them
     verify_module(module)
@@ -258,7 +258,7 @@ def _compiled(executable: Executable, entry: str | None, how: str, started: floa
     from vm_dialect import VirtualMachine
     from vm_dialect.executable import FunctionKind
     from vm_dialect.executable.model import OBSERVED_NOTE
-    from xdsl_relax.cli.signatures import Signature
+    from xdsl_relax.cli.values import Signature
 
     name = main_entry(executable.entries) if entry is None else entry
     _require_entry(name, executable.entries)

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lowering.registry import ALIASES, available_passes, installed_dialects
-from xdsl_relax.cli.arguments import add_load_option
 from xdsl_relax.cli.diagnostics import ToolError, run_tool
-from xdsl_relax.cli.parser import ToolParser, comma_separated
+from xdsl_relax.cli.parser import ToolParser, add_load_option, comma_separated
 from xdsl_relax.cli.programs import load_python_files
 from xdsl_relax.file_kinds import STDIN, Holds, read_module, require_module, source_of, suffixes
 from xdsl_relax.passes import parsed_passes

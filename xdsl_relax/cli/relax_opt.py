@@ -30,7 +30,6 @@ from lowering.registry import (
     installed_universe,
     pass_factories,
 )
-from xdsl_relax.cli.arguments import add_load_option, add_save_weights_option, add_shape_option, add_weights_option
 from xdsl_relax.cli.diagnostics import Diagnostic as FoundDiagnostic
 from xdsl_relax.cli.diagnostics import (
     Expectations,
@@ -44,6 +43,10 @@ from xdsl_relax.cli.diagnostics import (
 from xdsl_relax.cli.monitor import PassMonitor, PrintingOptions, print_module
 from xdsl_relax.cli.parser import (
     ToolParser,
+    add_load_option,
+    add_save_weights_option,
+    add_shape_option,
+    add_weights_option,
     comma_separated,
     describe_pass,
     dialects,

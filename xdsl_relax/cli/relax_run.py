@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
 from vm_dialect.thread_limits import checked_affinity, checked_threads
-from xdsl_relax.cli.arguments import build_options
 from xdsl_relax.cli.diagnostics import ToolError, run_tool, with_traceback
+from xdsl_relax.cli.parser import build_options
 from xdsl_relax.cli.programs import (
     BuildOptions,
     Program,
@@ -36,10 +36,10 @@ from xdsl_relax.cli.programs import (
     target_of,
 )
 from xdsl_relax.cli.run_arguments import ARGUMENTS, GENERATION, REPORTS, command_line
-from xdsl_relax.cli.signatures import Signature, signature_of
 from xdsl_relax.cli.values import (
     Arrays,
     NamedValue,
+    Signature,
     as_argument,
     describe,
     in_order,
@@ -50,6 +50,7 @@ from xdsl_relax.cli.values import (
     read_archive,
     read_array,
     results_folder,
+    signature_of,
     value_text,
     write_output,
     write_results,
@@ -208,7 +209,7 @@ def _compare(args: argparse.Namespace, options: BuildOptions, inputs: _Inputs) -
     """`--check` and `--bisect`."""
     from lowering.compiler.comparison import bisect, check
     from lowering.pipelines import RelaxToLLVMPass, RelaxToLLVMPlainPass, for_target
-    from lowering.verify.module import verify_module
+    from lowering.verify import verify_module
     from relax_dialect.ops.structure import FuncOp
 
     module = read_module(args.file, args.weights, options.shapes)
@@ -245,7 +246,7 @@ def _compare(args: argparse.Namespace, options: BuildOptions, inputs: _Inputs) -
 def _debug(args: argparse.Namespace, options: BuildOptions, inputs: _Inputs) -> None:
     from vm_dialect import VirtualMachine
     from vm_dialect.debugger import Debugger
-    from xdsl_relax.cli.signatures import Signature
+    from xdsl_relax.cli.values import Signature
 
     executable = load_executable(args.file, options)
     entry = args.entry = main_entry(executable.entries) if args.entry is None else args.entry

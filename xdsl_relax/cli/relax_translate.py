@@ -15,10 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from lowering.compiler.tuning_file import nothing_is_tuned
-from lowering.verify.module import verify_module
-from xdsl_relax.cli.arguments import add_build_options, add_load_option, add_save_weights_option, build_options
+from lowering.verify import verify_module
 from xdsl_relax.cli.diagnostics import ToolError, run_tool
-from xdsl_relax.cli.parser import ToolParser
+from xdsl_relax.cli.parser import ToolParser, add_build_options, add_load_option, add_save_weights_option, build_options
 from xdsl_relax.cli.programs import (
     BuildOptions,
     build_executable,
@@ -60,7 +59,7 @@ def _for_target(each: ModulePass, options: BuildOptions) -> ModulePass:
         case ScheduleCPUPass() if nothing_is_tuned():
             return replace(each, target=options.target or "")
         case ScheduleCPUPass():
-            from lowering.tune.schedule_tuned import ScheduleTunedPass
+            from lowering.tune.tuner import ScheduleTunedPass
 
             return ScheduleTunedPass(options.target or "")
         case ConvertTIRToLLVMPass():

@@ -8,10 +8,9 @@ from typing import Any
 
 from tir_dialect.target import ACTIVATION_BITS
 from vm_dialect.thread_limits import WAITING
-from xdsl_relax.cli.arguments import add_build_options, add_load_option
-from xdsl_relax.cli.parser import ToolParser
+from xdsl_relax.cli.parser import ToolParser, add_build_options, add_load_option
 from xdsl_relax.cli.programs import MODES
-from xdsl_relax.cli.signatures import given_dims
+from xdsl_relax.cli.values import given_dims
 from xdsl_relax.file_kinds import KINDS
 
 GENERATION = "text from a language model (.gguf, or a folder of Hugging Face)"

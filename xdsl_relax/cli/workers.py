@@ -15,12 +15,12 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.distributed.mesh import mesh_of
 from lowering.distributed.program import ShardedProgram
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import find_function
 from xdsl_relax.cli.diagnostics import ToolError
 from xdsl_relax.cli.programs import BuildOptions, Program, entry_of, read_module
-from xdsl_relax.cli.signatures import signature_of
+from xdsl_relax.cli.values import signature_of
 
 
 def mesh_sizes(text: str, module: ModuleOp, entry: str) -> dict[str, int]:

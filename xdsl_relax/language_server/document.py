@@ -26,7 +26,7 @@ from lowering.context import make_context
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import LocatedParser, Misbound
 from lowering.registry import dialect_factories, load_dialect
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 
 SEPARATOR = re.compile(r"^// -----.*\n?", re.MULTILINE)
 """A line between two modules of one text."""

@@ -16,9 +16,9 @@ from xdsl.ir import Block, Operation, OpResult
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.kernels.cpu.structure.contraction import is_byte_depthwise
-from lowering.kernels.cpu.structure.decoding import decodes
-from lowering.kernels.cpu.structure.padding import pads_bytes
+from lowering.kernels.structure.contraction import is_byte_depthwise
+from lowering.kernels.structure.decoding import decodes
+from lowering.kernels.structure.padding import pads_bytes
 from lowering.locations import fused_location
 from relax_dialect.analysis.effects import may_be_observed
 from relax_dialect.ops.call_tir import CallDPSPackedOp, CallTIROp

@@ -16,8 +16,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail
-from lowering.kernels.cpu.structure.decoding import decodes
-from lowering.kernels.cpu.structure.padding import pads_bytes
+from lowering.kernels.structure.decoding import decodes
+from lowering.kernels.structure.padding import pads_bytes
 from lowering.locations import inherit_location
 from lowering.registry import Pass
 from lowering.relax.fusion.inline_blocks import inline_buffers

@@ -22,11 +22,11 @@ from relax_dialect.ops.values import ConstantOp
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import scalar_type
+from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.scalars import DimOp
 from tir_dialect.schedule.edits import is_index_op
 from tir_dialect.types import BufferType, DimAttr, IteratorKind, LoopKind
 

@@ -16,12 +16,12 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, StringAttr, 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.kernels.cpu.gemm.cost_model import BYTE_PAIRS_SMALL_M, tiling
-from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
-from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction, find_dot_group_contraction
-from lowering.kernels.cpu.gemm.dot_groups.step_order import LARGEST
-from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
-from lowering.kernels.cpu.structure.stages import Stage, find_inner_stages, find_program, find_stages
+from lowering.kernels.gemm.cost_model import BYTE_PAIRS_SMALL_M, tiling
+from lowering.kernels.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
+from lowering.kernels.gemm.dot_group_contraction import DotGroupContraction, find_dot_group_contraction
+from lowering.kernels.gemm.dot_group_step_order import LARGEST
+from lowering.kernels.structure.contraction import Contraction, find_contraction
+from lowering.kernels.structure.stages import Stage, find_inner_stages, find_program, find_stages
 from lowering.registry import Pass, pass_target
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.callees import find_prim_func

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.distributed.program import Distribution
 from lowering.parsing import parse_module
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.interpreter.workers import run_workers
 from tests.support.programs import Tolerance, assert_same, run_pipeline

@@ -22,7 +22,7 @@ from lowering.distributed.plans import (
 from lowering.distributed.program import Distribution, shard
 from lowering.distributed.report import communication
 from lowering.parsing import parse_module
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.interpreter.workers import run_workers
 from tests.lowering.distributed.models import (

@@ -8,7 +8,7 @@ from lowering.diagnostics import InvalidModule
 from lowering.distributed.plans import assign_stages
 from lowering.distributed.program import Stage
 from lowering.parsing import parse_module
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.interpreter.workers import WorkerError, run_workers
 from tests.support.programs import run_pipeline

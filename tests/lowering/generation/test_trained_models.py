@@ -8,7 +8,7 @@ import pytest
 from lowering import build
 from lowering.generation.language_model import LanguageModel
 from lowering.generation.tokenizer import tokenizer_of
-from lowering.kernels.cpu.gemm.quantized_rows import multiplies_int16
+from lowering.kernels.gemm.quantized_rows import multiplies_int16
 from relax_dialect.frontend.gguf import read_file
 from relax_dialect.frontend.gguf.models import model_of
 from relax_dialect.nn import DecoderProgram

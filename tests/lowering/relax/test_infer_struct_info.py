@@ -9,7 +9,7 @@ from lowering.context import make_context
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
 from lowering.relax.infer_struct_info import InferStructInfoPass
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.unary import ExpOp

@@ -17,9 +17,9 @@ from lowering.tir.vectorize import LANES as AT_ONCE
 from lowering.tir_to_llvm.convert_tir_to_llvm import LoweringOptions, lower_prim_funcs
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.arithmetic import AssertOp
 from tir_dialect.ops.control_flow import ForOp, WhileOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.types import LoopKind
 from vm_dialect import VirtualMachine
 

@@ -5,7 +5,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from lowering.parsing import parse_module
-from lowering.verify.module import dominance_findings
+from lowering.verify import dominance_findings
 
 
 def _op(*operands: SSAValue, regions: list[list[Operation]] | None = None, name: str | None = None) -> test.TestOp:

@@ -4,7 +4,7 @@ from xdsl.dialects import test
 from xdsl.ir import Block, Region
 from xdsl.irdl.dominance import DominanceInfo
 
-from lowering.verify.module import block_order
+from lowering.verify import block_order
 
 
 def _region(edges: list[list[int]]) -> Region:

@@ -5,7 +5,7 @@ import pytest
 from lowering import build
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
-from lowering.verify.module import verify_module, verify_program
+from lowering.verify import verify_module, verify_program
 
 PRIVATE = """
 relax.func private @f(%x: !relax.object) -> !relax.object {

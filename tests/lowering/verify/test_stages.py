@@ -4,7 +4,7 @@ from lowering.index import INDEX
 from lowering.parsing import parse_module
 from lowering.registry import DIALECTS, load_dialect, load_pass
 from lowering.relax_to_vm.convert_relax_to_vm import PATTERNS
-from lowering.verify.stages import (
+from lowering.stages import (
     EXPLICIT_MEMORY,
     RELAX_CORE,
     STAGES,

@@ -4,7 +4,7 @@ import pytest
 
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 
 MODULE = """
 relax.func @f[%n, %k](%x: !relax.tensor<[n], f32>) -> !relax.object {

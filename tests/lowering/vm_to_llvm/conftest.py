@@ -12,7 +12,7 @@ from lowering.llvm.compiler import compile_object
 from lowering.llvm.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.runtime.loading import LoadedCode, load_objects
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from lowering.vm_to_llvm.convert_vm_to_llvm import ConvertVmToLLVMPass
 from lowering.vm_to_llvm.loading import load_functions
 from lowering.vm_to_llvm.objects import function_options, runtime_object

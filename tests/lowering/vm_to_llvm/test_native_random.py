@@ -16,7 +16,7 @@ from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.llvm_text import llvm_text
 from lowering.relax_to_vm.allocate_registers import allocate
 from lowering.runtime.loading import load_objects
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from lowering.vm_to_llvm.convert_vm_to_llvm import lower_functions
 from lowering.vm_to_llvm.loading import load_functions
 from lowering.vm_to_llvm.objects import runtime_object

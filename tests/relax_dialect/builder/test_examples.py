@@ -6,7 +6,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.parsing import parse_module
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op, tensor
 from relax_dialect.ops.structure import FuncOp

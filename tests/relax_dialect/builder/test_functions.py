@@ -7,7 +7,7 @@ import pytest
 from xdsl.dialects.builtin import StringAttr
 from xdsl.utils.exceptions import VerifyException
 
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import BuilderError, op, tensor
 from relax_dialect.interpreter import run

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import BuilderError, Expr, op, tensor
 from relax_dialect.interpreter import run

@@ -11,7 +11,7 @@ import pytest
 from lowering import build
 from lowering.generation.cache import PagedKVCache
 from lowering.generation.scheduler import Decoding
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.nn import (
     CacheFormat,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import i64
 
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect import nn
 from relax_dialect.builder import Expr, op, tensor
 from relax_dialect.interpreter import run

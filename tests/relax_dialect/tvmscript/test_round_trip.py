@@ -13,7 +13,7 @@ import pytest
 
 from lowering.parsing import parse_module
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from relax_dialect.ops.loop_header import LoopOp
+from relax_dialect.ops.signature import LoopOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.tvmscript import ScriptError, as_tvmscript
 from tests.support.corpus import texts, valid_module

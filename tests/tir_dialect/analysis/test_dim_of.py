@@ -14,9 +14,9 @@ from tests.support.tir import parse_prim_func
 from tir_dialect.analysis.dims import DimEvaluator, dim_of
 from tir_dialect.dims import Prover, symbol, to_dim
 from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import StoreOp
-from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
 
 BINARY = [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from lowering.verify.module import VerifyDominancePass
+from lowering.verify import VerifyDominancePass
 from tir_dialect import te
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter import compile_prim_func

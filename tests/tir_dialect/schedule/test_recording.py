@@ -1,6 +1,6 @@
 """What the trace says about a call."""
 
-from tir_dialect.schedule.instruction import Recording
+from tir_dialect.schedule.trace import Recording
 
 
 def test_arguments_are_recorded_as_they_are() -> None:

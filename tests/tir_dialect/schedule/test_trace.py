@@ -12,8 +12,8 @@ import pytest
 from tests.tir_dialect.schedule.support import check_same, elementwise, matmul, row_sum, scheduled
 from tir_dialect import te
 from tir_dialect.schedule import Schedule, ScheduleError, Trace, trace
-from tir_dialect.schedule.instruction import KNOWN, fits
 from tir_dialect.schedule.state import PRIMITIVES
+from tir_dialect.schedule.trace import KNOWN, fits
 
 
 def tiled():

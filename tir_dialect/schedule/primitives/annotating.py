@@ -20,13 +20,12 @@ from tir_dialect.ops.annotations import Note, note_attr
 from tir_dialect.ops.blocks import BlockOp, BufferViewOp, MatchBufferOp, ReadsOp, WritesOp
 from tir_dialect.ops.memory import LoadOp, RegionAxis, StoreOp
 from tir_dialect.schedule.buffers import Which, any_buffer, checked_scope, read_buffer, retype, written_buffer
+from tir_dialect.schedule.edits import Materializer
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.index_map import IndexMap
 from tir_dialect.schedule.legality.accesses import accesses_in, loops_between, range_of
-from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.independence import check_parallel
-from tir_dialect.schedule.legality.motion import kind_of
-from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.legality.motion import kind_of, own_allocation
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import shape_of
 from tir_dialect.te.emit_scalar import emit_cast

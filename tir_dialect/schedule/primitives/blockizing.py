@@ -17,7 +17,9 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.edits import (
+    Materializer,
     common_insert_point,
+    header_value,
     is_index_op,
     only_statement,
     rebuild_block,
@@ -25,7 +27,6 @@ from tir_dialect.schedule.edits import (
 )
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.instances import Instances, check_in_order
-from tir_dialect.schedule.materialize import Materializer, header_value
 from tir_dialect.schedule.nests import emit_conditions
 from tir_dialect.schedule.primitives.reductions import check_pure_loops, driven_apart, nest_init
 from tir_dialect.schedule.state import ScheduleState, primitive

@@ -34,10 +34,15 @@ from tir_dialect.schedule.cache_placement import (
 from tir_dialect.schedule.edits import before_all, is_index_op, scope_of, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, box_in, clipped
-from tir_dialect.schedule.legality.consumers import check_consumer, is_certain, missing_in_copy
-from tir_dialect.schedule.legality.elementwise import check_plain_uses, other_use
 from tir_dialect.schedule.legality.instances import is_dense
-from tir_dialect.schedule.legality.motion import describe
+from tir_dialect.schedule.legality.motion import (
+    check_consumer,
+    check_plain_uses,
+    describe,
+    is_certain,
+    missing_in_copy,
+    other_use,
+)
 from tir_dialect.schedule.nests import (
     allocate_like,
     check_no_branch,

@@ -26,8 +26,6 @@ from tir_dialect.schedule.legality.accesses import (
     join,
     positions_of,
 )
-from tir_dialect.schedule.legality.consumers import available
-from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.instances import (
     Instances,
     accesses_of,
@@ -37,9 +35,11 @@ from tir_dialect.schedule.legality.instances import (
     is_dense,
 )
 from tir_dialect.schedule.legality.motion import (
+    available,
     check_same_instances,
     describe,
     move_in_any_order,
+    own_allocation,
     runs_between,
     touches,
 )

@@ -21,19 +21,21 @@ from tir_dialect.ops.blocks import BlockOp, ReadsOp
 from tir_dialect.ops.control_flow import ForOp, IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.buffers import check_declared, redeclare
-from tir_dialect.schedule.edits import erase_nest
+from tir_dialect.schedule.edits import Materializer, erase_nest, header_value
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import inverse
-from tir_dialect.schedule.legality.elementwise import (
+from tir_dialect.schedule.legality.instances import Instances, check_new_instances
+from tir_dialect.schedule.legality.motion import (
     ElementBlock,
     check_moved_up,
+    describe,
     element_block,
     iterators_of_indices,
+    kind_of,
     own_allocation,
+    runs_between,
+    touches,
 )
-from tir_dialect.schedule.legality.instances import Instances, check_new_instances
-from tir_dialect.schedule.legality.motion import describe, kind_of, runs_between, touches
-from tir_dialect.schedule.materialize import Materializer, header_value
 from tir_dialect.schedule.nests import earlier_user, emit_conditions, hoist_allocation
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import Less, iterator_extent, shape_of

@@ -18,6 +18,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import ForOp, IfOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.edits import (
+    Materializer,
     add_condition,
     before_all,
     blocks_in,
@@ -29,12 +30,11 @@ from tir_dialect.schedule.edits import (
     users_of,
 )
 from tir_dialect.schedule.handles import Loop, is_inside
-from tir_dialect.schedule.instruction import too_great
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, loop_names
-from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.nests import prove_conditions, simplify_bindings
 from tir_dialect.schedule.primitives.blockizing import check_inits
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.trace import too_great
 from tir_dialect.types import IteratorKind, LoopKind
 
 

@@ -11,10 +11,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.dims import DimLike, constant
 from tir_dialect.ops.control_flow import ForOp
-from tir_dialect.schedule.edits import after_removal, only_statement, rebuild_block
+from tir_dialect.schedule.edits import after_removal, header_value, only_statement, rebuild_block
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.independence import check_reorderable
-from tir_dialect.schedule.materialize import header_value
 from tir_dialect.schedule.primitives.loops import check_split, split
 from tir_dialect.schedule.state import ScheduleState, primitive
 

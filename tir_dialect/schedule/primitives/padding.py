@@ -22,6 +22,8 @@ from tir_dialect.ops.control_flow import ForOp, IfOp, YieldOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.buffers import redirect
 from tir_dialect.schedule.edits import (
+    Materializer,
+    header_value,
     is_index_op,
     nest_of,
     only_statement,
@@ -30,11 +32,15 @@ from tir_dialect.schedule.edits import (
     unique_block_name,
 )
 from tir_dialect.schedule.handles import Block, Loop, ScheduleError, is_inside
-from tir_dialect.schedule.legality.elementwise import check_plain_uses, element_block, iterators_of_indices
 from tir_dialect.schedule.legality.independence import bare_statements
 from tir_dialect.schedule.legality.monoid import combination
-from tir_dialect.schedule.legality.motion import describe, touches
-from tir_dialect.schedule.materialize import Materializer, header_value
+from tir_dialect.schedule.legality.motion import (
+    check_plain_uses,
+    describe,
+    element_block,
+    iterators_of_indices,
+    touches,
+)
 from tir_dialect.schedule.nests import (
     check_no_branch,
     check_sequential,

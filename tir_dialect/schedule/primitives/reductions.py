@@ -19,20 +19,20 @@ from tir_dialect.dims import Dim, constant, product
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.edits import erase_nest, rebuild_block, unique_block_name
+from tir_dialect.schedule.edits import Materializer, erase_nest, header_value, rebuild_block, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import accesses_in, box_in, loop_names
-from tir_dialect.schedule.legality.elementwise import (
+from tir_dialect.schedule.legality.instances import Instances
+from tir_dialect.schedule.legality.monoid import Combination, check_monoid, check_neutral, combination
+from tir_dialect.schedule.legality.motion import (
     ElementBlock,
     check_moved_up,
+    describe,
     element_block,
     iterators_of_indices,
     own_allocation,
+    touches,
 )
-from tir_dialect.schedule.legality.instances import Instances
-from tir_dialect.schedule.legality.monoid import Combination, check_monoid, check_neutral, combination
-from tir_dialect.schedule.legality.motion import describe, touches
-from tir_dialect.schedule.materialize import Materializer, header_value
 from tir_dialect.schedule.nests import check_no_branch, earlier_user, emit_conditions, hoist_allocation
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import Less, conditions_of, iterator_extent, shape_of

@@ -29,13 +29,11 @@ from tir_dialect.schedule.cache_placement import (
     unshared_insert_point,
     unwritten_insert_point,
 )
-from tir_dialect.schedule.edits import unique_block_name
+from tir_dialect.schedule.edits import Materializer, unique_block_name
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
-from tir_dialect.schedule.legality.elementwise import check_plain_uses
 from tir_dialect.schedule.legality.instances import Instances, check_new_instances, is_dense
-from tir_dialect.schedule.legality.motion import describe, touches
-from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.legality.motion import check_plain_uses, describe, touches
 from tir_dialect.schedule.nests import Cloner, check_cloneable, check_no_branch, check_plain_conditions, insert_nest
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import sized_extent

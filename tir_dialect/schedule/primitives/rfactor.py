@@ -23,12 +23,11 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.edits import nest_of, unique_block_name
+from tir_dialect.schedule.edits import Materializer, nest_of, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.monoid import Combination, check_monoid, check_neutral, combination, is_neutral
 from tir_dialect.schedule.legality.motion import describe, touches
-from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.nests import Cloner, Redirect, check_cloneable, check_no_branch
 from tir_dialect.schedule.primitives.reductions import (
     check_elements,

@@ -24,10 +24,9 @@ from tir_dialect.ops.blocks import BlockOp, InitOp, MatchBufferOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, RegionAxis, StoreOp
-from tir_dialect.schedule.edits import is_index_op, only_statement
+from tir_dialect.schedule.edits import Materializer, is_index_op, only_statement
 from tir_dialect.schedule.handles import Block, Loop, ScheduleError
 from tir_dialect.schedule.legality.accesses import accesses_in, join, loops_between, range_of
-from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.primitives.blockizing import blockize
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure import shape_of

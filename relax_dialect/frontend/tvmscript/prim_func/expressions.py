@@ -55,9 +55,9 @@ from relax_dialect.frontend.tvmscript.static import choice, is_of_dimensions, is
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import byte_size, lookup
+from tir_dialect.ops.arithmetic import RampOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import StoreOp
-from tir_dialect.ops.scalars import RampOp
 from tir_dialect.te.emit_scalar import value_type
 from tir_dialect.te.expr import INDEX, DType
 from tir_dialect.te.expr import Expr as Scalar

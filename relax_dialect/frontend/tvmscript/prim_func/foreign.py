@@ -29,8 +29,8 @@ from tir_dialect import te
 from tir_dialect.calling_conventions import FIELDS
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size, dtype_name, parse_dtype, scalar_type
+from tir_dialect.ops.arithmetic import AssertOp
 from tir_dialect.ops.calls import CallExternOp, CallPackedOp
-from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.te.coerce import is_index
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.te.operators import to_dtype

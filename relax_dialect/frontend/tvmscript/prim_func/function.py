@@ -36,10 +36,10 @@ from relax_dialect.frontend.tvmscript.types import as_attributes, parameters, re
 from tir_dialect.calling_conventions import CONVENTION, Convention
 from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.dtypes import is_float, lookup, parse_dtype, scalar_type
+from tir_dialect.ops.arithmetic import AssertOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.raw_memory import MemoryAtOp
-from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.types import BufferType, SymbolAttr, as_name_hint
 
 _PARAMETERS: Mapping[Sequence[str], Convention] = MappingProxyType(

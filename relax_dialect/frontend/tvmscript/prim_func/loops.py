@@ -34,9 +34,9 @@ from relax_dialect.frontend.tvmscript.static import StaticReader
 from relax_dialect.frontend.tvmscript.types import as_attributes
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant
+from tir_dialect.ops.arithmetic import DEFAULT_ERROR, ERROR_KINDS, AssertOp
 from tir_dialect.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp
 from tir_dialect.ops.memory import StoreOp
-from tir_dialect.ops.scalars import DEFAULT_ERROR, ERROR_KINDS, AssertOp
 from tir_dialect.te.expr import INDEX
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.types import BufferType, LoopKind, as_name_hint

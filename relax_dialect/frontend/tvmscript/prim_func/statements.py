@@ -25,10 +25,10 @@ from relax_dialect.frontend.tvmscript.prim_func.loops import (
 from relax_dialect.frontend.tvmscript.prim_func.scalars import Buffer, Pointer, Region
 from relax_dialect.frontend.tvmscript.scopes import FunctionRef, ModuleRef
 from tir_dialect.dims import Dim
+from tir_dialect.ops.arithmetic import AssertOp
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.te.coerce import is_index
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.te.operators import to_dtype

@@ -37,10 +37,10 @@ from relax_dialect.frontend.tvmscript.prim_func.scalars import (
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import lookup
+from tir_dialect.ops.arithmetic import RampOp
 from tir_dialect.ops.blocks import FlattenOp
 from tir_dialect.ops.calls import CallExternOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, lanes_of
-from tir_dialect.ops.scalars import RampOp
 from tir_dialect.ops.vectors import by_lane
 from tir_dialect.te import nodes
 from tir_dialect.te.emit_scalar import Names, ScalarEmitter, value_type

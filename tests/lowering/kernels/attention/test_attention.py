@@ -15,13 +15,13 @@ from xdsl.dialects.builtin import ModuleOp, i64
 
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
-from lowering.kernels.cpu.attention.pattern import find_attention
-from lowering.kernels.cpu.axis_splitting import split_groups
-from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.structure.contraction import find_contraction
-from lowering.kernels.cpu.structure.stages import find_program, find_stages
+from lowering.kernels.attention.pattern import find_attention
+from lowering.kernels.axis_splitting import split_groups
+from lowering.kernels.emit.code import Code
+from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.schedule_cpu import schedule
+from lowering.kernels.structure.contraction import find_contraction
+from lowering.kernels.structure.stages import find_program, find_stages
 from lowering.parsing import parse_module
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
 from relax_dialect.builder import BlockBuilder, tensor

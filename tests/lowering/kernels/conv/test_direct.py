@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
-from lowering.kernels.cpu.conv import micro_kernel
-from lowering.kernels.cpu.emit.kernel import outside_modules
+from lowering.kernels.conv import micro_kernel
+from lowering.kernels.emit.kernel import outside_modules
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from lowering.relax.fusion.fuse_ops import FuseOpsPass

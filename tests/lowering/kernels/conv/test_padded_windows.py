@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lowering.kernels.cpu.conv.micro_kernel import PaddedAxis
+from lowering.kernels.conv.micro_kernel import PaddedAxis
 from tir_dialect.dims import constant, symbol
 
 

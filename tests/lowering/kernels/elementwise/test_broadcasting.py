@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
-from lowering.kernels.cpu.elementwise.broadcasting import has_flag, is_flag
+from lowering.kernels.elementwise.broadcasting import has_flag, is_flag
 from lowering.kernels.schedule_cpu import schedule
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded

@@ -16,10 +16,10 @@ from tests.lowering.tir_to_llvm.conftest import call, parse, run_both
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.programs import run_pipeline
 from tests.support.sweeps import in_turn
+from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp
-from tir_dialect.ops.scalars import DimOp
 from tir_dialect.target import Target
 from tir_dialect.types import LoopKind
 

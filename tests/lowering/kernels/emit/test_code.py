@@ -6,7 +6,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.ir import Block, SSAValue
 
-from lowering.kernels.cpu.emit.code import INDEX, Code
+from lowering.kernels.emit.code import INDEX, Code
 from tir_dialect.types import LoopKind
 
 

@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
-from lowering.kernels.cpu.gemm.block_registers import GROUPS
-from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M
+from lowering.kernels.gemm.block_registers import GROUPS
+from lowering.kernels.gemm.cost_model import BLOCK_DOT_MAX_M
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from lowering.relax.fusion.fuse_ops import FuseOpsPass

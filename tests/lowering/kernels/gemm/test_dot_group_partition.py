@@ -10,8 +10,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, UnknownLoc
 from xdsl.ir import Block, Operation, SSAValue
 
-from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.gemm.dot_groups.gemm import TilePartition
+from lowering.kernels.emit.code import Code
+from lowering.kernels.gemm.dot_groups import TilePartition
 from tir_dialect.dims import constant
 
 MEANING = {

@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.math import FmaOp
 from xdsl.utils.hints import isa
 
-from lowering.kernels.cpu.emit.kernel import outside_modules
-from lowering.kernels.cpu.gemm import gemv, small_n
+from lowering.kernels.emit.kernel import outside_modules
+from lowering.kernels.gemm import gemv, small_n
 from lowering.kernels.schedule_cpu import schedule
 from tests.lowering.kernels.gemm.support import (
     DTYPES,

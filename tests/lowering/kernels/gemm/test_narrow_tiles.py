@@ -7,8 +7,8 @@ import pytest
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.gemm.micro_kernel import MicroKernel, Prefetch, emit_narrow_tiles
+from lowering.kernels.emit.code import Code
+from lowering.kernels.gemm.micro_kernel import MicroKernel, Prefetch, emit_narrow_tiles
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from tests.lowering.kernels.gemm.support import Sum, check_guarded, kernel, known

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from xdsl.dialects import vector
 
 from lowering import build
-from lowering.kernels.cpu.gemm.cost_model import tiling
-from lowering.kernels.cpu.structure.contraction import find_contraction
-from lowering.kernels.cpu.structure.stages import find_program, find_stages
+from lowering.kernels.gemm.cost_model import tiling
 from lowering.kernels.schedule_cpu import schedule
+from lowering.kernels.structure.contraction import find_contraction
+from lowering.kernels.structure.stages import find_program, find_stages
 from lowering.parsing import parse_module
 from tests.lowering.kernels.gemm.support import (
     SUMS,

@@ -6,8 +6,8 @@ from math import prod
 
 import pytest
 
-from lowering.kernels.cpu.emit.kernel import buffer_type
-from lowering.kernels.cpu.gemm.packed import partition
+from lowering.kernels.emit.kernel import buffer_type
+from lowering.kernels.gemm.packed import partition
 from lowering.kernels.schedule_cpu import schedule
 from tests.lowering.kernels.gemm.support import SUMS, kernel
 from tir_dialect.dims import constant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lowering.kernels.cpu.gemm.skinny import block_rows, max_rows_in
+from lowering.kernels.gemm.skinny import block_rows, max_rows_in
 from tests.lowering.kernels.gemm.support import Sum, check_guarded
 from tir_dialect.dims import constant
 

@@ -9,8 +9,8 @@ import pytest
 from tvm_ffi import from_dlpack
 from xdsl.dialects.math import FmaOp
 
-from lowering.kernels.cpu.emit.kernel import outside_modules
-from lowering.kernels.cpu.gemm import small_m
+from lowering.kernels.emit.kernel import outside_modules
+from lowering.kernels.gemm import small_m
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from lowering.relax.memory.plan_memory import memory_report

@@ -7,8 +7,8 @@ import pytest
 from tvm_ffi import from_dlpack
 from xdsl.dialects.builtin import UnknownLoc, f32
 
-from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.shuffles import row_sums
+from lowering.kernels.emit.code import Code
+from lowering.kernels.emit.vectorization import row_sums
 from lowering.kernels.schedule_cpu import schedule
 from tests.lowering.kernels.gemm.support import Sum, check_guarded, compiled, kernel, known
 from tir_dialect.interpreter import run_prim_func

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
-from lowering.kernels.cpu.traversal.accumulators import MOST
+from lowering.kernels.emit.accumulators import MOST
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from tests.lowering.kernels.memory_bound import kernel

@@ -7,7 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from xdsl.dialects import arith
 
-from lowering.kernels.cpu.traversal.vector_loop import constant_of
+from lowering.kernels.emit.vector_loop import constant_of
 from lowering.kernels.schedule_cpu import schedule
 from tests.support.kernels import kernel_of_program
 from tir_dialect.interpreter import run_prim_func

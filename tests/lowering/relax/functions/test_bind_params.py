@@ -11,7 +11,7 @@ from xdsl.utils.arg_spec import ArgSpec
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
 from lowering.relax.functions.bind_params import BindParamsPass
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from tests.support.programs import EXACT, assert_same, runner
 
 LINEAR = """

@@ -6,7 +6,7 @@ import pytest
 from lowering.context import make_context
 from lowering.parsing import parse_module
 from lowering.pipelines import RelaxToVMPass
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.ops.calls import CallClosureOp, MakeClosureOp
 from relax_dialect.ops.structure import ClosureOp
 from tests.support.programs import as_arguments, as_plain, check_pass, run_everywhere, run_pipeline, runner

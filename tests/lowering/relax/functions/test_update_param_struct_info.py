@@ -8,7 +8,7 @@ from lowering.context import make_context
 from lowering.parsing import parse_module
 from lowering.registry import pass_factories
 from lowering.relax.functions.update_param_struct_info import UpdateParamStructInfoPass
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.builder import tensor
 from relax_dialect.interpreter import run
 from tests.support.programs import check_pass

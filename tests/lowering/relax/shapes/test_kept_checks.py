@@ -24,7 +24,7 @@ from lowering.registry import pass_factories
 from lowering.relax.infer_struct_info import InferStructInfoPass
 from lowering.relax.insert_guards import KeptChecks, apply_graph_patterns, implies
 from lowering.rewriting import op_rewrite_pattern
-from lowering.verify.module import verify_module
+from lowering.verify import verify_module
 from relax_dialect.inference import DimCheck, DimRelation
 from relax_dialect.interpreter import run
 from relax_dialect.ops.linear_algebra import MatmulOp

@@ -11,8 +11,8 @@ import pytest
 from gguf import GGMLQuantizationType as Kind
 
 from lowering import build
-from lowering.kernels.cpu.gemm.quantized_rows import multiplies_int16
-from lowering.verify.module import verify_module
+from lowering.kernels.gemm.quantized_rows import multiplies_int16
+from lowering.verify import verify_module
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.gguf.architectures import config_of
 from relax_dialect.frontend.gguf.models import model_of

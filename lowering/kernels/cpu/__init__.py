@@ -1,1 +1,0 @@
-"""Generators of CPU kernels, chosen by the structure of a PrimFunc, never by its name."""

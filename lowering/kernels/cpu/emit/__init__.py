@@ -1,1 +1,0 @@
-"""Code generation that all kernels share: the builder, bodies of stages, vectorisation, work partition, prefetches."""

@@ -1,1 +1,0 @@
-"""Vectorised loop nests: loops over axes, the vector loop, accumulators, shuffled loads."""
