@@ -449,19 +449,21 @@ class StreamedAttention(AttentionCode):
         with code.loop(code.dim(ceildiv(self.totals.n, constant(self.wide.nr))), "panel") as panel:
             done = constant(0)
             for mr in GROUPS:
-                first, end = floordiv(done, constant(mr)), floordiv(self.m, constant(mr))
-                if (end - first).constant_value != 0:
-                    self._group(rows, coords, code.mul(panel, self.wide.nr), mr, (first, end))
-                done = end * mr
+                count = floordiv(self.m - done, constant(mr))
+                if count.constant_value != 0:
+                    self._groups(rows, coords, code.mul(panel, self.wide.nr), mr, (done, count))
+                done = done + count * mr
 
-    def _group(self, rows: Rows, coords: Coords, left: SSAValue, mr: int, bounds: tuple[Dim, Dim]) -> None:
+    def _groups(self, rows: Rows, coords: Coords, left: SSAValue, mr: int, which: tuple[Dim, Dim]) -> None:
+        """Groups of `mr` rows: from which row on, and how many."""
         code, tiles, attention, product = self.code, self.wide, self.attention.totals, self.totals
         tile = code.alloc([mr, tiles.nr], attention.element, "tile")
         starts = [code.add(left, v * tiles.lanes) for v in range(tiles.vectors)]
         counts = [code.sub(code.dim(product.n), column) for column in starts]
         ends = code.index(0), code.dim(self.n)
-        with code.loop(code.dim(bounds[1]), "group", lower=code.dim(bounds[0])) as group:
-            top = code.mul(group, mr)
+        done, count = which
+        with code.loop(code.dim(count), "group") as group:
+            top = code.add(code.dim(done), code.mul(group, mr))
             rows_of_tile = [code.add(top, i) for i in range(mr)]
 
             def element(i: int, r: SSAValue) -> SSAValue:
