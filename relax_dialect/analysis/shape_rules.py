@@ -440,6 +440,8 @@ def gather_nd(op: GatherNDOp, x: Elements | None, indices: Elements | None) -> E
     rows = positions.reshape(math.prod(positions.shape[:-1]), len(limits))
     if not all(-n <= i < n for row in rows for i, n in zip(row, limits, strict=True)):
         return None
+    if not limits:  # the whole, for each of no coordinates
+        return np.broadcast_to(x, (*positions.shape[:-1], *x.shape))
     return np.asarray(x[tuple(np.moveaxis(positions, -1, 0))], dtype=object)
 
 

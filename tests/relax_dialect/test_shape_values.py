@@ -17,6 +17,8 @@ BODIES = {
     "take_wrap": '%i = relax.constant dense<[7, -9]> : tensor<2xi64> %r = relax.take %t, %i axis = 0 mode = "wrap"',
     "gather_elements": "%i = relax.constant dense<[2, 0, 1]> : tensor<3xi64> %r = relax.gather_elements %t, %i",
     "gather_nd": "%i = relax.constant dense<[[2], [0]]> : tensor<2x1xi64> %r = relax.gather_nd %t, %i",
+    "gather_nd_whole": """%i = relax.constant dense<0> : tensor<1x0xi64> %g = relax.gather_nd %t, %i
+        %r = relax.squeeze %g axes = [0]""",
     "slice": "%r = relax.strided_slice %t axes = [0] begin = [-1] end = [-9223372036854775808] strides = [-1]",
     "dynamic_slice": """%b = relax.constant dense<1> : tensor<1xi64> %e = relax.constant dense<9> : tensor<1xi64>
         %s = relax.constant dense<1> : tensor<1xi64> %r = relax.dynamic_strided_slice %t, %b, %e, %s""",
