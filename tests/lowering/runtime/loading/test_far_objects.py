@@ -162,7 +162,8 @@ def test_the_runtime_names_what_is_elsewhere_by_addresses(cpu: str):
     target = Target.host() if cpu == "host" else Target.parse(cpu)
     objects = [runtime_object(target, None, part) for part in PARTS]
     if target == Target.host():
-        objects += [support_object(text()) for each in SUPPORT for text in (each.text, each.library_text) if text]
+        objects += [support_object(each.text()) for each in SUPPORT]
+        objects += [support_object(each.library_text(target)) for each in SUPPORT if each.library_text is not None]
     uses = [use for data in objects for use in undefined_uses(data)]
     assert len(uses) > 50
     assert [use for use in uses if use[1] not in _BY_TABLE[target.arch]] == []
