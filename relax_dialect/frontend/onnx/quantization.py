@@ -85,14 +85,8 @@ def quantize_linear(node: Node) -> Result:
         if not is_small_float(dtype):
             raise Refusal(f"quantised numbers of {dtype} are not supported; the dtype has to have 8 bits or less")
         return small_float(scaled, dtype, bool(node.integer("saturate", 1)))
-    # Scaled numbers as integers of a dtype.
     zero_point = node.optional(2)
-    wide = f32 if str(scaled.dtype) == "f16" else scaled.dtype or f32
-    rounded, limits = op.round(as_dtype(scaled, wide)), integer_limits(dtype)
-    if zero_point is not None:
-        rounded = op.add(rounded, _spread(node, as_dtype(zero_point, wide)))
-    low, high = node.const(limits[0], wide), node.const(limits[1], wide)
-    return op.astype(op.minimum(op.maximum(rounded, low), high), dtype)
+    return requantized(node, scaled, None if zero_point is None else _spread(node, zero_point), dtype)
 
 
 @converts("DequantizeLinear")
@@ -167,8 +161,10 @@ def dequantized(node: Node, index: int) -> Expr:
 
 def quantized_like(node: Node, x: Expr, scale: int, dtype: Attribute) -> Expr:
     """Numbers by the scale of an operand and the zero point that follows it, which is 0 of a dtype if it is absent."""
-    zero = node[scale + 1] if node.has(scale + 1) else node.const(0, dtype)
-    return requantized(node, op.divide(x, as_dtype(scalar(node[scale]), f32)), scalar(zero))
+    scaled = op.divide(x, as_dtype(scalar(node[scale]), f32))
+    if not node.has(scale + 1):
+        return requantized(node, scaled, None, dtype)
+    return requantized(node, scaled, scalar(node[scale + 1]))
 
 
 def _spread(node: Node, parameter: Expr) -> Expr:
@@ -249,10 +245,15 @@ def qlinear_conv(node: Node) -> Result:
     return requantized(node, op.multiply(as_dtype(made, f32), spread), node[7])
 
 
-def requantized(node: Node, x: Expr, zero_point: Expr) -> Expr:
-    """Numbers that are scaled already as integers of the dtype of the zero point."""
-    dtype = zero_point.dtype or parse_dtype("ui8")
-    limits = integer_limits(dtype)
-    shifted = op.add(op.round(x), op.astype(zero_point, f32))
-    low, high = node.const(limits[0], f32), node.const(limits[1], f32)
+def requantized(node: Node, x: Expr, zero_point: Expr | None, dtype: Attribute | None = None) -> Expr:
+    """Scaled numbers as integers of a dtype, by default that of the zero point: rounded, the zero point
+    added if there is one, and clipped to the limits of the dtype.
+    """
+    if dtype is None:
+        dtype = (None if zero_point is None else zero_point.dtype) or parse_dtype("ui8")
+    wide, limits = f32 if str(x.dtype) == "f16" else x.dtype or f32, integer_limits(dtype)
+    shifted = op.round(as_dtype(x, wide))
+    if zero_point is not None:
+        shifted = op.add(shifted, as_dtype(zero_point, wide))
+    low, high = node.const(limits[0], wide), node.const(limits[1], wide)
     return op.astype(op.minimum(op.maximum(shifted, low), high), dtype)
