@@ -62,7 +62,7 @@ def test_the_same_seed_makes_the_same_text():
     assert len(made) > 10
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "count"),
     [

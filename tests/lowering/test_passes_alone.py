@@ -64,7 +64,7 @@ def _has_defaults(name: str) -> bool:
     return True
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", [name for name in PASSES if name not in TAKES_A_FILE])
 def test_a_sample_of_modules(name: str):
     step = SAMPLE_OF_LONG if name in LONG else SAMPLE

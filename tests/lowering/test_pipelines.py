@@ -97,7 +97,7 @@ def test_every_op_knows_where_it_comes_from_up_to_llvm(path: Path):
         assert not lost, each.name
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_stage_is_read_back_from_its_text(path: Path):
     pipeline = load_pass("relax-to-llvm")

@@ -58,7 +58,7 @@ def test_a_small_model():
     assert done.stdout.count("is done") == 2
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("case", "message"),
     [

@@ -33,7 +33,7 @@ def _sample() -> list[Case]:
     return nodes + sorted(load_cases(KINDS[1:]), key=lambda case: _place(case.name))[:10]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", _sample(), ids=lambda case: case.name)
 def test_no_value_is_wrong(case: Case):
     found = outcome(case)

@@ -25,7 +25,7 @@ from tests.support.sweeps import examples
 NEAR = Tolerance(1e-4, 1e-5)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("body", PROGRAMS.values(), ids=PROGRAMS)
 def test_common_passes(body: str):
     check_pipelines(body, COMMON, NEAR)
@@ -40,7 +40,7 @@ def test_all_passes(body: str):
     check_pipelines(body, PIPELINES, NEAR)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("body", PROGRAMS.values(), ids=PROGRAMS)
 def test_modes(body: str):
     run_everywhere(text(body), "main", arguments(), NEAR)

@@ -57,7 +57,7 @@ def as_text(name: str) -> str:
     return name.replace("{", "(").replace("}", ")")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", ["bytecode", "native"])
 @pytest.mark.parametrize("names", NAMES, ids=" ".join)
 def test_each_input_has_its_name(names: tuple[str, str], mode: str, tmp_path: Path):

@@ -36,7 +36,7 @@ def casts(name: str) -> ModuleOp:
     return bb.get()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NARROW)
 def test_every_value_both_ways_and_numbers_of_f32(name: str):
     x = every_value(name)
@@ -84,7 +84,7 @@ def test_operators_in_every_mode_and_shape(name: str):
         np.testing.assert_allclose(found["native"][3], product, rtol=1e-5)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NARROW)
 def test_text_keeps_dtypes_and_constants(name: str):
     bb, values = BlockBuilder(), every_value(name)

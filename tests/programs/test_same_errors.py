@@ -287,7 +287,7 @@ def converted(argument: object) -> object:
     return as_arguments([argument])[0]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_calls_read_alike(name: str):
     for arguments in WRONG[name]:

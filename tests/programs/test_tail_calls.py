@@ -124,7 +124,7 @@ def run(mode: str, entry: str, count: int) -> object:
     return as_plain(machines()[mode][entry](*as_arguments([np.array(count)])))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @EACH_MODE
 @pytest.mark.parametrize("entry", ["argument", "each_other", "by_name_and_by_value", "more_and_fewer_arguments"])
 def test_calls_in_tail_position(mode: str, entry: str):

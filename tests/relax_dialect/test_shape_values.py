@@ -167,7 +167,7 @@ EDGES = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("body", EDGES.values(), ids=EDGES.keys())
 def test_what_a_dtype_does_not_hold(body: str):
     """Numbers that wrap around, are rounded or cut off are the interpreter's, in every mode."""

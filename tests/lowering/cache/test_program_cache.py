@@ -125,7 +125,7 @@ def test_who_asks_to_see_the_work_gets_it_done(
     assert "IR after" in capsys.readouterr().err
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "other", "note"])
 def test_damaged_entries_are_built_again(damage: str, tmp_path: Path, compiled: list[ModuleOp]):
     cache, weight = CodeCache(tmp_path), RNG.standard_normal((64, 64), dtype=np.float32)

@@ -20,7 +20,7 @@ relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
 SHOWN = ("IR after legalize-ops", "schedule of @exp", "optimised LLVM IR", "assembly")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("level", ["", "0", "1", "2", "3", "4"])
 @pytest.mark.parametrize("is_cached", [False, True])
 def test_each_level_shows_what_those_below_show(

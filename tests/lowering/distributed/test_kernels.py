@@ -182,7 +182,7 @@ def test_factors(name: str):
     assert as_text(factors) == CASES[name][3]
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("mesh", MESHES)
 @pytest.mark.parametrize("name", CASES)
 def test_all_workers_compute_the_whole(name: str, mesh: str):

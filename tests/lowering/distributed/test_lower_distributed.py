@@ -45,7 +45,7 @@ def test_redistribution_along_one_axis(first: str, last: str):
 TWO_AXES = ("R, R", "S[0], R", "R, S[0]", "S[0], S[1]", "S[1], S[0]")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("first", TWO_AXES)
 @pytest.mark.parametrize("last", TWO_AXES)
 def test_redistribution_along_two_axes(first: str, last: str):

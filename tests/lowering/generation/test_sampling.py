@@ -38,7 +38,7 @@ def _chosen(
     return np.asarray(function(logits, *arguments))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("sampling", "expected"),
     [

@@ -110,7 +110,7 @@ def random_arguments(func: PrimFuncOp, sizes: dict[str, int]) -> list[np.ndarray
     return found
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=4)
 @given(m=st.integers(2, 20), n=st.integers(2, 70))

@@ -202,7 +202,7 @@ def numbers(case: Case, kind: str) -> list[npt.NDArray[np.float32]]:
     return [random.uniform(low, high, tuple(size)).astype(np.float32) for size in case.sizes]
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", CASES)
 def test_errors_of_long_sums_are_small(name: str) -> None:
     case = CASES[name]
@@ -214,7 +214,7 @@ def test_errors_of_long_sums_are_small(name: str) -> None:
         assert error <= most * EPSILON, f"{kind}: {error / EPSILON}"
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_the_same_for_any_number_of_threads(name: str) -> None:
     set_threads = ctypes.CFUNCTYPE(None, ctypes.c_int)(library_symbol("relax_set_num_threads") or 0)

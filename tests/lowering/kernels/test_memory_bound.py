@@ -75,7 +75,7 @@ def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
         np.testing.assert_allclose(interpreted(run, name, sizes), unscheduled(name, sizes), rtol=2e-5, atol=1e-6)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", PROGRAMS)
 @settings(max_examples=12, deadline=None)
 @given(m=st.integers(0, 70), n=st.integers(0, 300))
@@ -86,7 +86,7 @@ def test_native_agrees_with_numpy(name: str, m: int, n: int) -> None:
     np.testing.assert_allclose(result, expected, rtol=3e-5, atol=3e-6)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_native_agrees_on_many_threads(name: str) -> None:
     inputs, expected = arguments(name, 513, 517)
@@ -94,7 +94,7 @@ def test_native_agrees_on_many_threads(name: str) -> None:
     np.testing.assert_allclose(result, expected, rtol=3e-4, atol=3e-5)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", PROGRAMS)
 @settings(max_examples=10, deadline=None)
 @given(m=st.integers(0, 40), n=st.integers(0, 150))

@@ -119,7 +119,7 @@ def test_unusual_kernels(chain: list[Kernel]):
     check(chain)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("triangle", [False, True])
 @pytest.mark.parametrize(("source", "places"), [((2, 0), ("v0", "r1")), ((0, 2), ("r0", "v0")), ((0, 0), ("r0", "r1"))])
 def test_a_sum_of_nothing_within_a_block_is_zero(source: Shape, places: tuple[str, ...], triangle: bool):

@@ -170,7 +170,7 @@ def results(module: ModuleOp, sizes: tuple[int, int]) -> np.ndarray:
     return y
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (1, 1), (2, 4), (3, 7), (4, 17)])
 @pytest.mark.parametrize("passes", PASSES)
 @pytest.mark.parametrize(

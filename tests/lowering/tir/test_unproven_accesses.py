@@ -245,7 +245,7 @@ def _run(name: str, mode: str, numbers: Sequence[int], *, at_end: bool = True) -
 MODES = ["native", "bytecode", "interpreter"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CASES)
 def test_places_inside_are_used(name: str):
     expected = _run(name, "interpreter", CASES[name].inside)

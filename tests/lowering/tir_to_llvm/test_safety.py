@@ -91,7 +91,7 @@ tir.prim_func @f[%m, %n](%X: !tir.buffer<[m, n], TYPE>, %Y: !tir.buffer<[n], TYP
 }"""
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("kind", ["", "parallel"])
 @pytest.mark.parametrize("type_", DTYPES)
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (2, 15), (3, 16), (5, 17), (4, 63), (7, 129), (1, 1000)])
@@ -125,7 +125,7 @@ INDICES = {
 }
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("type_", ["f32", "i8", "f64"])
 @pytest.mark.parametrize("extent", [2, 3, 7, 8, 13, 16, 31, 32, 33, 64, 100, 257])
@@ -156,7 +156,7 @@ tir.prim_func @f[%n](%X: !tir.buffer<[n], TYPE>, %Y: !tir.buffer<[n], TYPE>) {
 }"""
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("type_", ["f32", "i8", "f64", "i1", "bf16"])
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 31, 33])
 def test_masked_lanes_touch_nothing(n: int, type_: str, tir, native_call):

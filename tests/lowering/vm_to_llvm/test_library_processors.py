@@ -106,6 +106,7 @@ def test_the_check_reads_what_llvm_reads(tmp_path: Path):
     assert match[1].split(", ") == [name for name in FEATURES[HOST.arch] if name not in features(HOST)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMED_TARGETS)
 def test_features_of_named_processors(name: str):
     target = Target.parse(name)

@@ -59,7 +59,7 @@ def test_functions_of_libraries_are_called_as_the_user_calls_them(tmp_path: Path
         np.testing.assert_array_equal(np.from_dlpack(module[name](tvm_ffi.from_dlpack(X))), 2 * X)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", RESERVED)
 def test_what_functions_of_libraries_cannot_be_called(name: str, tmp_path: Path):
     executable = build(parse_module(program([name], [])))

@@ -130,7 +130,7 @@ def _near(found: object, expected: np.ndarray, error: float = 2e-5) -> None:
     assert np.abs(np.asarray(found) - expected).max() < error * np.abs(expected).max()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_interpreted_logits_are_those_of_numpy(family: str):
     model = _model(family)

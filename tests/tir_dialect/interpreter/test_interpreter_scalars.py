@@ -194,6 +194,7 @@ MATH = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", MATH)
 @pytest.mark.parametrize("name", FLOATS)
 def test_math_functions(function, name):

@@ -192,7 +192,7 @@ def test_there_is_a_row_for_every_primitive():
     assert {*STEPS, "work_on"} == PRIMITIVES.keys()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", STEPS)
 def test_the_shell_does_what_python_does(name: str, schedules: dict[str, Schedule], printed: dict[str, PrimFuncOp]):
     sch, before = schedules[name], STEPS[name][0]().clone()

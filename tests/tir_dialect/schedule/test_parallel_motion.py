@@ -24,7 +24,7 @@ def marked(sch, block, position, kind):
     return loop
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("position", [0, 1])
 @pytest.mark.parametrize("program", [elementwise, blur, pools])
 @pytest.mark.parametrize("kind", KINDS)

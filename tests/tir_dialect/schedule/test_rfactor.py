@@ -297,6 +297,7 @@ def test_rfactor_refuses_a_result_that_is_used_before_it_is_complete():
     refuses(sch, message, "rfactor", sch.get_loops("B")[1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("reduce", [te.sum, te.prod, te.max, te.min])
 @pytest.mark.parametrize("dtype", ["i32", "ui8", "f32"])
 def test_partial_results_of_a_block_without_init_start_with_the_neutral_value(reduce, dtype):

@@ -105,7 +105,7 @@ tir.prim_func @f({params}) {{
 }}""")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "dtype"), [(name, dtype) for name, _, dtypes in CASES for dtype in dtypes])
 def test_ops(name, dtype):
     (arity,) = {arity for each, arity, dtypes in CASES if each == name and dtype in dtypes}

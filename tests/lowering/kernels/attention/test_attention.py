@@ -249,7 +249,7 @@ def check_guarded(case: Case, sizes: dict[str, int], arrays: Sequence[np.ndarray
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_native_agrees_with_numpy(name: str, sizes: tuple[int, ...]) -> None:
@@ -266,6 +266,7 @@ def test_rows_that_see_nothing(queries: int) -> None:
         check_guarded(case, sizes, arrays)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sizes", [(2, 3, 9), (1, 40, 40)], ids=str)
 @pytest.mark.parametrize("name", ["causal", "window", "hidden", "bias", "bias of keys", "shared heads, causal", "f64"])
 def test_what_is_not_seen_does_not_count(name: str, sizes: tuple[int, ...]) -> None:

@@ -141,7 +141,7 @@ def symbols_of(func: PrimFuncOp, sizes: tuple[int, int, int]) -> dict[str, int]:
     return {symbol: known[symbol] for symbol in func.symbol_names}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "target"), in_turn(CASES, ("host", "x86-64-v3"), 4))
 def test_sums_are_exact(name: str, target: str) -> None:
     case, func = CASES[name], kernel(name)

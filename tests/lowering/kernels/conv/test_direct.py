@@ -172,7 +172,7 @@ def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:
     _check(name, sizes, Target.host())
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", TURNS)
 def test_blocks_of_the_reduction(name: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +298,7 @@ def test_rows_are_partitioned_where_groups_of_filters_are_few() -> None:
     assert constant_value(tasks.upper) == 22
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("target", [Target.host(), SMALL_CACHES], ids=["whole", "in turns"])
 @pytest.mark.parametrize("name", ["3x3, dilated", "groups", "first"])
 def test_rows_of_zeros_are_not_multiplied(name: str, target: Target) -> None:

@@ -85,7 +85,7 @@ def turned(dims: str, dtype: str = "f32") -> PrimFuncOp:
 CHANNELS = [f"{side} {count}" for side in ("LAST", "FIRST") for count in range(2, 9)]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("channels", "dtype"), in_turn(CHANNELS, list(TYPES)))
 def test_adjacent_channels(channels: str, dtype: str) -> None:
     """A picture's channels become planes, or planes become channels, whatever the number of pixels, within memory."""
@@ -93,7 +93,7 @@ def test_adjacent_channels(channels: str, dtype: str) -> None:
     check_turned(turned(f"b, n, {count}" if side == "LAST" else f"b, {count}, n", dtype), side, [int(count)], dtype)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("side", ["LAST", "FIRST"])
 def test_how_many_channels_there_are_may_be_known_to_the_call_only(side: str, dtype: str) -> None:

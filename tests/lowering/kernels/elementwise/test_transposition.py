@@ -112,7 +112,7 @@ def test_elements_go_one_by_one_only_where_rows_are_short(machine: str, lanes: i
     assert len(ones) == (1 if masked else 2)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["f32", "i8", "f64"])
 @pytest.mark.parametrize("m", [0, 1, 3, 7, 8, 9, 16, 17, 67])
 def test_tiles_that_overlap(m: int, dtype: str) -> None:

@@ -49,7 +49,7 @@ def kernel_of(mode: str, shape: str) -> tuple[PrimFuncOp, Kernels]:
     return func, compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("shape", WIDTHS)
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (5, 16), (3, 50), (2, 70000)])

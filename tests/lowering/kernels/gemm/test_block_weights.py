@@ -115,7 +115,7 @@ def _bound(name: str, x: np.ndarray, weights: np.ndarray, bits: int) -> np.ndarr
     return 1e-36 + 1e-6 * (sizes[0] @ sizes[1].T) + steps @ parts[1].sum(-1).T / 2
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "machine"), in_turn(GROUPS, MACHINES))
 def test_sums_are_near_those_of_decoded_weights(name: str, machine: str):
     """Between guard pages; rows in `f32`, and quantised to integers of so many bits."""
@@ -203,7 +203,7 @@ def test_few_rows_are_multiplied_with_packed_weights():
         assert not [op for op in func.body.walk() if op.name == "tir.alloc_buffer" and "[19, 64]" in str(op)]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("bits", "bound"), [(24, 1e-6), (16, 1e-5), (8, 8e-3)])
 @pytest.mark.parametrize("name", ["q4_1", "q8_0", "q6_k"])
 def test_tile_registers(name: str, bits: int, bound: float):

@@ -40,7 +40,7 @@ def test_a_call_decides_where_sizes_are_unknown() -> None:
     assert ways(PRODUCT.text, WIDE) == {"streamed", "tile"}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("n", [65, 80, 100, 120, 300])
 def test_values_between_guard_pages(n: int) -> None:
     for m, k in ((1, 70), (17, 0), (31, 1), (100, 100), (270, 200)):

@@ -58,7 +58,7 @@ def native(name: str) -> Kernels:
     return compile_prim_funcs(ModuleOp([kernel(name).clone()]), cache=NO_CACHE)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:
@@ -79,7 +79,7 @@ def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "machine"), in_turn(CASES, ("x86-64-v3 cores=2", "neoverse-n1")))
 def test_the_scheduled_convolution_means_the_same(name: str, machine: str) -> None:
     func, case = kernel(name).clone(), CASES[name]
@@ -167,7 +167,7 @@ def fused() -> tuple[PrimFuncOp, Kernels]:
     return func, compile_prim_funcs(module, cache=NO_CACHE)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "sizes", [(1, 1, 1), (3, 17, 40), (0, 4, 4), (4, 4, 0), (40, 70, 1000), (16, 33, 700)], ids=str
 )

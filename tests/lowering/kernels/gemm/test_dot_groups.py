@@ -73,7 +73,7 @@ def arrays(left: str, right: str, sizes: tuple[int, int, int]) -> tuple[np.ndarr
     return x, y, x.astype(np.int32) @ y.astype(np.int32)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("text", "left", "right"), [*((PRODUCT, *pair) for pair in PAIRS), (TRANSPOSED, "i8", "i8")])
 def test_values_and_bounds(text: str, left: str, right: str) -> None:
     func, kernels = kernels_of(text, left, right)

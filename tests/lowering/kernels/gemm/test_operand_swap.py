@@ -37,7 +37,7 @@ def test_rows_along_k_stay_rows() -> None:
     assert "%swapped" not in str(func)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("n", range(10))
 @pytest.mark.parametrize("subscripts", SUBSCRIPTS)
 def test_values_between_guard_pages(subscripts: str, n: int) -> None:

@@ -66,7 +66,7 @@ def test_the_structure_is_recognised(name: str) -> None:
     assert any(find_contraction(stage) is not None for stage in stages)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("name", "machine"), in_turn(SUMS, MACHINES))
 def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     case = SUMS[name]
@@ -95,7 +95,7 @@ def test_small_caches_take_blocks_and_sections() -> None:
 # Native code, between pages that must not be touched.
 
 
-@pytest.mark.sampled(45)
+@pytest.mark.sampled(90)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", SUMS)
 def test_native_agrees_with_numpy(name: str, sizes: tuple[int, ...]) -> None:

@@ -64,7 +64,7 @@ relax.func @main[%k](%x: !relax.tensor<[{m}, k], f32>, %y: !relax.tensor<[k, {n}
 }}"""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("m", "n"), [(3, 33), (20, 65), (29, 36), (29, 37), (18, 4), (29, 18), (29, 53), (20, 113)])
 def test_known_numbers_of_columns(m: int, n: int) -> None:
     rng = np.random.default_rng(n)

@@ -108,7 +108,7 @@ def test_what_is_not_there_is_not_multiplied() -> None:
     np.testing.assert_array_equal(np.from_dlpack(result), expected)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("m", "n", "machine"),
     [(2, 200, "x86-64-v3"), (5, 131, "x86-64-v3"), (16, 64, "x86-64-v3"), (2, 200, "x86-64-v4"), (9, 340, "x86-64-v4")],

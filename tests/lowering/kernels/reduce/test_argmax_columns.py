@@ -50,7 +50,7 @@ def numbers(kind: np.dtype[Any], special: bool, shape: tuple[int, int]) -> npt.N
     return rng.choice(np.array([low, low + 1, high], kind), shape) if special else rng.integers(low, high, shape, kind)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize(
     ("name", "dtype"), [*(("argmax", dtype) for dtype in DTYPES), ("argmin", "f32"), ("argmin", "ui8")]

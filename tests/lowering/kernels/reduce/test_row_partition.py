@@ -64,7 +64,7 @@ def test_sums_of_each_threads_rows_are_added_in_order(shape: tuple[int, int]) ->
     check("sum %x axes = [0]", "f32", x, expected)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("dtype", "kind"), [("f32", "f4"), ("i8", "i1"), ("f64", "f8")])
 def test_first_index_of_the_maximum(shape: tuple[int, int], dtype: str, kind: str) -> None:

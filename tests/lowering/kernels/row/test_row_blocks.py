@@ -87,7 +87,7 @@ def test_the_end_of_a_row_needs_no_mask_where_the_next_one_comes(machine: str, s
     assert len(re.findall(r"tir.store .*%cumsum.* mask", text)) == 1
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["softmax", "log softmax", "layer norm", "rms norm", "running sums"])
 @pytest.mark.parametrize("m", [1, 7, 8, 15, 16, 17, 40])
 def test_any_number_of_rows_of_any_length(name: str, m: int) -> None:

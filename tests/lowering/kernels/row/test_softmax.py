@@ -88,7 +88,7 @@ def test_what_takes_fewer_instructions_is_taken(name: str, machine: str, greater
     assert (("maximumf" in text), ("math.exp" in text)) == (not greater, not scaled)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("result", "simple"), [*((each, True) for each in SIMPLE), *((each, False) for each in OTHERS)]
 )

@@ -43,7 +43,7 @@ def moments(case: str = "") -> PrimFuncOp:
 CASES = ("", "another count", "other numbers", "no square", "a sum that is needed")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", CASES)
 def test_only_moments_are_joined(case: str) -> None:
     func = moments(case)

@@ -60,7 +60,7 @@ def numbers(kind: npt.DTypeLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     return (rng.standard_normal(shape) * 3).astype(kind)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("machine", [EAGER, "host cores=1"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sums_are_made_in_the_order_of_the_rows(dtype: str, machine: str) -> None:

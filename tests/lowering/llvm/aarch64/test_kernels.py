@@ -91,7 +91,7 @@ def arguments_of(func: PrimFuncOp, sizes: Mapping[str, int]) -> list[NDArray[Any
     ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kernels(name: str):
     """All sizes, of arrays that end before a page that is not mapped, and that begin after one."""

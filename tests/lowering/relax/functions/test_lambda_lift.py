@@ -253,7 +253,7 @@ CASES: dict[str, tuple[str, tuple[object, ...]]] = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("program", "args"), CASES.values(), ids=CASES)
 def test_results_stay_the_same(program: str, args: tuple[object, ...]) -> None:
     module = check_pass(program, "lambda-lift", [args])

@@ -125,7 +125,7 @@ def kernels(module: ModuleOp) -> list[PrimFuncOp]:
     return [op for op in module.ops if isinstance(op, PrimFuncOp)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("head", "body", "count"), PROGRAMS.values(), ids=PROGRAMS)
 def test_values_stay_in_one_kernel(head: str, body: str, count: int):
     module = parse_module(program(head, body))
@@ -137,7 +137,7 @@ def test_values_stay_in_one_kernel(head: str, body: str, count: int):
     assert len([op for op in fused.walk() if isinstance(op, CallTIROp)]) == count
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("head", "body", "count"), PROGRAMS.values(), ids=PROGRAMS)
 def test_fused_kernels_compile(head: str, body: str, count: int):
     module = parse_module(program(head, body))
@@ -228,7 +228,7 @@ def test_no_call_passes_an_effect():
 KINDS = {"f16": "1.5", "bf16": "1.5", "f64": "-0.0", "i1": "true", "i8": "-3", "ui8": "200", "i64": "-7", "ui64": "9"}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("dtype", "number"), KINDS.items(), ids=KINDS)
 def test_a_constant_of_one_element_is_no_argument(dtype: str, number: str):
     step = "logical_xor" if dtype == "i1" else "add"

@@ -154,7 +154,7 @@ def check_guarded(subscripts: str, m: int, k: int, n: int, dtype: str = "f32") -
             page.release()
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(("k", "n"), [(64, 100), (777, 65), (31, 32), (31, 48), (4200, 49)])
 @pytest.mark.parametrize("subscripts", SUMS)
 def test_native_agrees_with_numpy(subscripts: str, k: int, n: int) -> None:

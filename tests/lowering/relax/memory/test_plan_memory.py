@@ -125,7 +125,7 @@ relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>, %c: !relax.tensor<[], i1>) 
 """
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rows", [0, 1, 5])
 @pytest.mark.parametrize("branch", [False, True])
 def test_views_that_lead_into_branches(rows: int, branch: bool):

@@ -55,6 +55,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("body", "count"), PROGRAMS.values(), ids=PROGRAMS)
 def test_who_shares(body: str, count: int):
     x = np.random.default_rng(0).random((5, 3), np.float32)

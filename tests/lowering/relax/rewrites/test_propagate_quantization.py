@@ -59,6 +59,7 @@ def arguments(dtype: str, n: int, h: int, w: int) -> list[np.ndarray]:
     return [q, rng.standard_normal((n, 2, h, w), dtype=np.float32) * 40]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("dtype", "point"), [("ui8", 128), ("ui8", 0), ("i8", -3)])
 @pytest.mark.parametrize("other", [0.5, 0.3, -0.5])
 def test_values_stay(dtype: str, point: int, other: float):

@@ -37,7 +37,7 @@ def _near_limits(scale: float, least: int, greatest: int) -> np.ndarray:
     return bits.astype(np.int32).view(np.float32).ravel()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("scale", "point", "dtype", "low", "high"),
     [

@@ -45,7 +45,7 @@ def convolution(x: np.ndarray, w: np.ndarray, padding: list[int], dilation: int 
     return np.einsum("nchwij,kcij->nkhw", windows, w.astype("f8"), optimize=True)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dilation", [1, 3])
 @pytest.mark.parametrize("tile", BOUNDS)
 @pytest.mark.parametrize("padding", PADDINGS, ids=str)

@@ -36,7 +36,7 @@ def _same(value: tvm_ffi.Tensor) -> tvm_ffi.Tensor:
     return value
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "kind", ["!relax.tensor<*, f32>", "!relax.tensor<*, _>", "!relax.tensor<[_, _], _>", "!relax.object"]
 )
@@ -100,7 +100,7 @@ def test_sizes_of_results_that_nothing_can_be_checked_with():
         runner(parse_module(program), "main", "native")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shape", ["!relax.shape<*>", "!relax.shape<[_, _]>"])
 @pytest.mark.parametrize("result", ["*", "[_, _]", "[2, _]"])
 def test_a_packed_function_writes_a_tensor_of_any_rank(shape: str, result: str):

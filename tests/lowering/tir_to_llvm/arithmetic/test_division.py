@@ -37,7 +37,7 @@ EACH = pytest.mark.parametrize(
 """Processors with AVX-512 round by other instructions."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @EACH
 @pytest.mark.parametrize("op", OPS)
 def test_quotients_beside_whole_numbers(op: str, type_: str, machine: str, same_as_interpreter) -> None:
@@ -78,7 +78,7 @@ def by_scalars(op: str, type_: str, rows: int, columns: int) -> str:
     return text.replace("ROWS", str(rows)).replace("COLUMNS", str(columns))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @EACH
 @pytest.mark.parametrize("op", OPS)
 def test_quotients_by_one_divisor(op: str, type_: str, machine: str, same_as_interpreter) -> None:
@@ -96,7 +96,7 @@ def test_quotients_by_one_divisor(op: str, type_: str, machine: str, same_as_int
     same_as_interpreter(by_scalars(op, type_, *x.shape), arguments, {}, target=machine)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("machine", ["host", "x86-64-v3"])
 @pytest.mark.parametrize("op", OPS)
 def test_all_quotients_of_bytes(op: str, machine: str, same_as_interpreter) -> None:

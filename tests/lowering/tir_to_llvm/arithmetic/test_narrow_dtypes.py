@@ -77,7 +77,7 @@ def test_f32_is_rounded_as_ml_dtypes_round(type_: str, loop: str, computed):
     assert same_bits(result, converted(x, type_), nans=True)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("source", "target"), in_turn(SMALL_FLOATS, [*SMALL_FLOATS, "f16", "bf16", "f64"], every=3))
 def test_small_floats_become_each_other_and_halves(source: str, target: str, computed):
     x = every_value(source)
@@ -89,7 +89,7 @@ def test_small_floats_become_each_other_and_halves(source: str, target: str, com
     assert same_bits(result, wide_x + wide_x if wide == target else converted(wide_x, target)), target
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(
     ("op", "type_"), in_turn(["addf", "subf", "mulf", "divf", "maximumf", "minimumf"], SMALL_FLOATS, every=3)
@@ -185,7 +185,7 @@ def test_upper_bits_of_bytes_count_for_nothing(computed):
         np.testing.assert_array_equal(result, x.view(dtype).astype(np.int32))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("type_", NARROW)
 def test_vectors_with_masks(type_: str, both):
     text = f"""

@@ -76,7 +76,7 @@ def test_float_arithmetic(op: str, type_: str, loop: str, same_as_interpreter):
     same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("type_", INTEGERS)
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_integer_division(op: str, type_: str, loop: str, same_as_interpreter):
     same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("divisor", [0, 1, -1, 2, -2, 3, -3, 8, 100])
 @pytest.mark.parametrize("op", DIVISIONS)
 def test_division_by_constants(op: str, divisor: int, same_as_interpreter):
@@ -113,7 +113,7 @@ def test_division_by_constants(op: str, divisor: int, same_as_interpreter):
     same_as_interpreter(elementwise(op, ["i32"], "i32", "serial"), [x, np.zeros_like(x)], {})
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("type_", ["i8", "i64"])
 @pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])
@@ -163,7 +163,7 @@ CONVERSIONS = (
 )
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(("op", "source", "target"), CONVERSIONS)
 def test_conversions(op: str, source: str, target: str, loop: str, same_as_interpreter):
@@ -202,7 +202,7 @@ def test_exact_math(op: str, type_: str, loop: str, same_as_interpreter):
     same_as_interpreter(elementwise(f"%r = math.{op} %x0 : {type_}", [type_], type_, loop), [x, np.zeros_like(x)], {})
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(("op", "type_"), with_types(CLOSE_MATH))
 def test_math(op: str, type_: str, loop: str, close_to_interpreter):

@@ -37,7 +37,7 @@ tir.prim_func @f[%n](%Y: !tir.buffer<[n + 3], i64>) {
 }"""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("grain", [1, 4])
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 6, 100])
 def test_every_iteration_runs_once(n: int, grain: int, threads: int, tir, native_call):

@@ -31,14 +31,14 @@ def pairs(values: list[float], dtype: str) -> list[np.ndarray]:
     return [each.ravel().astype(DTYPES[dtype]) for each in np.meshgrid(values, values)]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
 @pytest.mark.parametrize("predicate", CMPF_COMPARISON_OPERATIONS)
 def test_floats(predicate: str, dtype: str, same_as_interpreter) -> None:
     same_as_interpreter(program(predicate, dtype), pairs(FLOATS, dtype), {})
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["i8", "i64"])
 @pytest.mark.parametrize("predicate", CMPI_COMPARISON_OPERATIONS)
 def test_integers(predicate: str, dtype: str, same_as_interpreter) -> None:
@@ -93,6 +93,7 @@ def test_lanes_from_elsewhere(same_as_interpreter) -> None:
     same_as_interpreter(text, [places, np.arange(8, dtype=np.float32), np.zeros(8, np.int8)], {})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lanes", [2, 8, 16, 24, 64, 128])
 def test_first_lane(lanes: int, same_as_interpreter) -> None:
     """Each lane alone, all from one on, and none."""

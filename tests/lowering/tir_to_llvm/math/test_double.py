@@ -95,7 +95,7 @@ def check_function(name: str, kind: str, kernels: Kernels, arguments: Iterable[n
         check(name, x, got, exact)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("kind", ["serial", "vectorized"])
 @pytest.mark.parametrize("name", REFERENCES)
 def test_error(name: str, kind: str, kernels: Kernels):

@@ -116,7 +116,7 @@ def bases_and_exponents() -> list[tuple[np.ndarray, np.ndarray]]:
     return pairs
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("kind", ["serial", "vectorized"])
 @pytest.mark.parametrize("name", REFERENCES)
 def test_error(name: str, kind: str, kernels: Kernels):

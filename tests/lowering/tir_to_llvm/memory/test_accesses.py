@@ -200,7 +200,7 @@ def test_explicit_vectors(same_as_interpreter):
     same_as_interpreter(text, [x, np.zeros_like(x), mask], {})
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("type_", ["f16", "bf16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "ui8", "ui64"])
 @pytest.mark.parametrize("n", [0, 1, 7, 64])
 def test_copies_of_every_type(type_: str, n: int, same_as_interpreter):

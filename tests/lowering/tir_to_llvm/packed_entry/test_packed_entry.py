@@ -74,7 +74,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("change", "kind", "message"), WRONG, ids=[message for _, _, message in WRONG])
 def test_wrong_arguments(change: Any, kind: type[Exception], message: str, scale: tvm_ffi.Function):
     x, y = arrays((3, 4), (3, 4))

@@ -34,7 +34,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], bool]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_values(name: str, dynamic: bool):

@@ -62,7 +62,7 @@ def dequantised(op: str, shape: tuple[int, ...], x: np.ndarray, axis: int, **att
     return model(nodes, [info("x", x, dims)], [output(x.ndim, TensorProto.FLOAT)], constants)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("op", "shape", "data", "axis", "attributes"),
     [

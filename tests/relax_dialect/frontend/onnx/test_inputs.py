@@ -95,7 +95,7 @@ WINDOWS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(28)
 @pytest.mark.parametrize("sizes", [(3, 2), (2, 3), (5, 2)], ids=lambda sizes: f"{sizes[0]} by {sizes[1]}")
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize("name", WINDOWS)

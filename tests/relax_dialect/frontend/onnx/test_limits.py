@@ -117,7 +117,7 @@ def place(index: int, axis: int) -> str:
     return f"{index + 1 if index >= 0 else -index}, {axis}"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("index", [3, -4])
 def test_indices_out_of_range(mode: str, index: int):

@@ -276,7 +276,7 @@ def made(name: str) -> tuple[ModelProto, dict[str, np.ndarray]]:
     return helper.make_model(graph, opset_imports=opsets, ir_version=10), dict(zip(names, operands, strict=True))
 
 
-@pytest.mark.sampled(18)
+@pytest.mark.sampled(36)
 @pytest.mark.parametrize("name", CASES)
 def test_operators(name: str):
     proto, feeds = made(name)

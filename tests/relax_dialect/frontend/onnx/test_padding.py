@@ -36,7 +36,7 @@ def _model(x: np.ndarray, mode: str, widths: tuple[int, ...], source: str) -> on
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
 def test_both_signs(mode: str, source: str):

@@ -37,7 +37,7 @@ def _model(name: str, attributes: dict[str, Any], feeds: dict[str, Array], resul
     return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("step", [0, 3])
 @pytest.mark.parametrize(("name", "kept", "attributes"), CASES)
 def test_steps(name: str, kept: int, attributes: dict[str, Any], step: int):

@@ -269,7 +269,7 @@ def _register() -> None:
     tvm_ffi.register_global_func("tvmscript.same", lambda value: value, override=True)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("condition", [TRUE, FALSE], ids=["true", "false"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str, condition: np.ndarray):

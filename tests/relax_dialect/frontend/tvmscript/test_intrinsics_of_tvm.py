@@ -16,7 +16,7 @@ HEAD = "@T.prim_func\ndef f(h: T.handle, A: T.Buffer((8,), 'float32'), K: T.Buff
 VALUES = "    x: T.float32 = A[0]\n    k: T.int32 = K[0]\n    T.evaluate(T.isnullptr(h))\n"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [name for name, call in ROWS.items() if call != "gpu"])
 def test_is_read(name: str):
     module = parse(f"{HEAD}{VALUES}    T.evaluate({ROWS[name]})")

@@ -26,7 +26,7 @@ def test_exchanged_parts(text: str, seed: int):
         read_or_refuse(changed)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_every_prefix_by_lines(text: str):
     lines = text.splitlines(keepends=True)
