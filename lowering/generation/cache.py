@@ -112,15 +112,14 @@ class PagedKVCache:
         memory: dict[int | None, list[NDArray[Any]]] = {kind: [] for kind in kinds}
         self.arrays: list[Any] = []
         layout = pool_shapes(config.num_key_value_heads, config.head_dim, cache_format)
-        kinds_and_types: list[tuple[int | None, tuple[int, ...], np.dtype[Any]]] = []
+        pool_kinds: list[int | None] = []
+        pool_arrays: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
         for window in self.windows:
             most = positions if window is None or largest is None else min(positions, largest + chunk + KEPT + PAGE)
             pages = 1 + sequences * (-(-most // PAGE) + 1)
-            kind = None if window is None else largest
-            kinds_and_types += [
-                (kind, (pages, *shape), numpy_dtype(parse_dtype(dtype))) for shape, dtype in layout.values()
-            ]
-        for (kind, _, _), pool in zip(kinds_and_types, _zeros([each[1:] for each in kinds_and_types]), strict=True):
+            pool_kinds += [None if window is None else largest] * len(layout)
+            pool_arrays += [((pages, *shape), numpy_dtype(parse_dtype(dtype))) for shape, dtype in layout.values()]
+        for kind, pool in zip(pool_kinds, _zeros(pool_arrays), strict=True):
             memory[kind].append(pool)
             self.arrays.append(tvm_ffi.from_dlpack(pool))
         self._pools = [_Pools(memory[kind], kind) for kind in kinds]
