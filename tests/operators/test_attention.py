@@ -131,7 +131,7 @@ def test_rows_of_infinite_scores(size: tuple[int, int, int, int]):
     PROGRAMS.check("infinite", [*operands, mask], expected, NEAR)
 
 
-@pytest.mark.parametrize("label", ["top", "window", "hidden", "infinite", "biased", "masked"])
+@pytest.mark.parametrize("label", slow_ones(["top", "window", "hidden", "infinite", "biased", "masked"], SELDOM))
 def test_infinite_values_that_no_query_sees(label: str):
     """They do not count, and neither do their keys, where 0 times infinity would be NaN."""
     size = b, s, t, h = 2, 3, 6, 2
