@@ -28,7 +28,7 @@ from lowering.kernels.gemm.cost_model import (
 from lowering.kernels.gemm.dot_group_micro_kernel import dot, splat, view
 from lowering.kernels.gemm.epilogue import SinglePassGemm
 from lowering.kernels.gemm.problem import Gemm
-from lowering.kernels.gemm.quantized_rows import INT16_PLANES, MOST, multiplies_int16, quantized
+from lowering.kernels.gemm.quantized_rows import INT16_PLANES, MOST, multiplies_int16, numbers_of_block, quantized
 from lowering.kernels.structure.decoding import Decoding
 from tir_dialect.block_formats import FORMATS
 from tir_dialect.dims import constant, floordiv, minimum
@@ -98,17 +98,8 @@ class BlockInt16Gemm(SinglePassGemm):
 
     def _quantize(self, row: SSAValue, block: SSAValue) -> None:
         """Stores the integers of a block of a row, and its step."""
-        code, contraction, lanes = self.code, self.gemm.contraction, self.lanes
-        first = code.mul(block, FORMAT.elements)
-        numbers = [
-            self.gemm.vector(
-                contraction.rows,
-                {contraction.row: row, contraction.reduced: code.add(first, lane)},
-                contraction.reduced,
-                None,
-            )
-            for lane in range(0, FORMAT.elements, lanes)
-        ]
+        code, lanes = self.code, self.lanes
+        numbers = numbers_of_block(self.gemm, row, code.mul(block, FORMAT.elements), FORMAT.elements)
         step, integers = quantized(code, numbers, MOST[INT16_PLANES])
         number = code.add(code.mul(row, self._blocks), block)
         code.store(step, self._steps, [number])

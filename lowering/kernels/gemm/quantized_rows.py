@@ -150,16 +150,8 @@ class QuantizedRows:
     def _quantize_block(self, row: SSAValue, block: SSAValue) -> None:
         """The integers of a block go to the memory of each plane; its step, to that of the blocks."""
         code, lanes, elements = self.code, self._lanes, self._format.elements
-        contraction, first = self._gemm.contraction, code.mul(block, elements)
-        numbers = [
-            self._gemm.vector(
-                contraction.rows,
-                {contraction.row: row, contraction.reduced: code.add(first, lane)},
-                contraction.reduced,
-                None,
-            )
-            for lane in range(0, elements, lanes)
-        ]
+        first = code.mul(block, elements)
+        numbers = numbers_of_block(self._gemm, row, first, elements)
         step, integers = quantized(code, numbers, MOST[self.planes])
         code.store(step, self._block_steps, [block])
         for i, each in enumerate(integers):
@@ -242,6 +234,20 @@ def combined(code: Code, planes: list[SSAValue], lanes: int) -> SSAValue:
     high = code.value(ConvertOp("sitofp", planes[2], kind))
     factor = code.value(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [65536.0])))
     return code.fma(high, factor, total)
+
+
+def numbers_of_block(gemm: Gemm, row: SSAValue, first: SSAValue, elements: int) -> list[SSAValue]:
+    """So many numbers of a row from an element on, as vectors."""
+    code, contraction = gemm.code, gemm.contraction
+    return [
+        gemm.vector(
+            contraction.rows,
+            {contraction.row: row, contraction.reduced: code.add(first, lane)},
+            contraction.reduced,
+            None,
+        )
+        for lane in range(0, elements, gemm.tiles.lanes)
+    ]
 
 
 def quantized(code: Code, numbers: list[SSAValue], most: int) -> tuple[SSAValue, list[SSAValue]]:
