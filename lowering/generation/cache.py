@@ -8,10 +8,8 @@ that see a window have pages of their own, which are free again once the window 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +17,6 @@ import tvm_ffi
 
 from relax_dialect.nn.config import PAGE, CacheFormat, DecoderConfig, pool_shapes
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
-from tir_dialect.target import LINE_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,8 +100,7 @@ class PagedKVCache:
     ):
         """Has room for so many sequences of `positions` tokens, of which at most `chunk` are new at once.
 
-        Memory that has never been written is not there. All of it is one array, for which NumPy asks for huge pages
-        where the system has some: a step reads every page of its texts, and takes a tenth less time so.
+        Memory that has never been written is not there.
         """
         self.windows = [config.window(layer) for layer in range(config.num_hidden_layers)]
         largest = max((window for window in self.windows if window is not None), default=None)
@@ -112,16 +108,13 @@ class PagedKVCache:
         memory: dict[int | None, list[NDArray[Any]]] = {kind: [] for kind in kinds}
         self.arrays: list[Any] = []
         layout = pool_shapes(config.num_key_value_heads, config.head_dim, cache_format)
-        pool_kinds: list[int | None] = []
-        pool_arrays: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
         for window in self.windows:
             most = positions if window is None or largest is None else min(positions, largest + chunk + KEPT + PAGE)
             pages = 1 + sequences * (-(-most // PAGE) + 1)
-            pool_kinds += [None if window is None else largest] * len(layout)
-            pool_arrays += [((pages, *shape), numpy_dtype(parse_dtype(dtype))) for shape, dtype in layout.values()]
-        for kind, pool in zip(pool_kinds, _zeros(pool_arrays), strict=True):
-            memory[kind].append(pool)
-            self.arrays.append(tvm_ffi.from_dlpack(pool))
+            for shape, dtype in layout.values():
+                pool = np.zeros((pages, *shape), numpy_dtype(parse_dtype(dtype)))
+                memory[None if window is None else largest].append(pool)
+                self.arrays.append(tvm_ffi.from_dlpack(memory[None if window is None else largest][-1]))
         self._pools = [_Pools(memory[kind], kind) for kind in kinds]
 
     @property
@@ -224,15 +217,3 @@ class PagedKVCache:
             at = [len(sequence.tokens) - first for sequence, first in zip(sequences, firsts, strict=True)]
             found += [np.array(at, np.int64), table]
         return found
-
-
-def _zeros(types: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> list[NDArray[Any]]:
-    """Arrays of zeros of some shapes and dtypes, in one allocation, each from a cache line on."""
-    sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in types]
-    starts = [0, *accumulate(-(-size // LINE_BYTES) * LINE_BYTES for size in sizes)]
-    memory = np.zeros(starts[-1] + LINE_BYTES, np.uint8)
-    first = -memory.ctypes.data % LINE_BYTES
-    return [
-        memory[first + start : first + start + size].view(dtype).reshape(shape)
-        for start, size, (shape, dtype) in zip(starts[:-1], sizes, types, strict=True)
-    ]

@@ -48,7 +48,7 @@ def narrow_step(gemm: Gemm) -> int:
 
 
 def has_remainder(gemm: Gemm, step: int | None = None) -> bool:
-    """Whether very few columns may remain after whole vectors or panels."""
+    """Whether at most `REMAINDER_COLUMNS` columns may remain after whole vectors or panels."""
     contraction, rows = gemm.contraction, gemm.m.constant_value
     if gemm.is_swapped or not has_contiguous_rows(gemm) or gemm.is_contiguous(contraction.columns, contraction.reduced):
         return False
