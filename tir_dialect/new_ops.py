@@ -52,7 +52,16 @@ def fill_op(
     """
     facts = vars(op)
     if operands:
-        facts["_operands"], facts["_operand_uses"] = SSAValues(operands), _new_uses(op, operands)
+        # The uses of values by a new op, before the lists of their uses, as `SSAValue.add_use` puts them there.
+        uses: list[Use] = []
+        for operand in operands:
+            use, following = Use(op, len(uses)), operand.first_use
+            if following is not None:
+                vars(use)["_next_use"] = following
+                vars(following)["_prev_use"] = use
+            operand.first_use = use
+            uses.append(use)
+        facts["_operands"], facts["_operand_uses"] = SSAValues(operands), tuple(uses)
     facts["results"] = SSAValues([OpResult(type_, op, index) for index, type_ in enumerate(result_types)])
     facts["properties"] = {**_defaults(type(op)), **properties}
     facts["attributes"] = {}
@@ -60,19 +69,6 @@ def fill_op(
     facts["regions"] = ()
     for region in regions:
         op.add_region(region)
-
-
-def _new_uses(op: Operation, operands: Sequence[SSAValue]) -> tuple[Use, ...]:
-    """The uses of values by a new op, before the lists of their uses, as `SSAValue.add_use` puts them there."""
-    uses: list[Use] = []
-    for operand in operands:
-        use, following = Use(op, len(uses)), operand.first_use
-        if following is not None:
-            vars(use)["_next_use"] = following
-            vars(following)["_prev_use"] = use
-        operand.first_use = use
-        uses.append(use)
-    return tuple(uses)
 
 
 def as_value(value: SSAValue | Operation) -> SSAValue:

@@ -56,7 +56,17 @@ def specialize(func: PrimFuncOp, values: Mapping[str, Known]) -> PrimFuncOp:
         if not isinstance(param.type, BufferType):
             _replace_param(func, made, param, value)
     sizes |= _told_by(func, others, sizes)
-    _check_sizes(func, sizes)
+    left = [name for name in func.symbol_names if name not in sizes]
+    for symbol in func.symbols:
+        if (value := sizes.get(symbol.symbol.data)) is None:
+            continue
+        if unknown := value.symbols.difference(left):
+            raise _error(func, f"expected a size over {', '.join(left) or 'nothing'}, got {value} with {min(unknown)}")
+        low, high = symbol.interval
+        number = value.constant_value
+        if number is not None and (number < low or (high is not None and number > high)):
+            end = "_" if high is None else high
+            raise _error(func, f"expected {symbol.symbol.data} in [{low}, {end}], got {number}")
     _replace_sizes(made, sizes)
     try:
         made.verify()
@@ -88,20 +98,6 @@ def _told_by(func: PrimFuncOp, shapes: Mapping[str, Known], sizes: Mapping[str, 
     except MatchError as error:
         raise _error(func, f"cannot have these shapes: {error}") from error
     return {name: constant(value) for name, value in found.items()}
-
-
-def _check_sizes(func: PrimFuncOp, sizes: Mapping[str, Dim]) -> None:
-    left = [name for name in func.symbol_names if name not in sizes]
-    for symbol in func.symbols:
-        if (value := sizes.get(symbol.symbol.data)) is None:
-            continue
-        if unknown := value.symbols.difference(left):
-            raise _error(func, f"expected a size over {', '.join(left) or 'nothing'}, got {value} with {min(unknown)}")
-        low, high = symbol.interval
-        number = value.constant_value
-        if number is not None and (number < low or (high is not None and number > high)):
-            end = "_" if high is None else high
-            raise _error(func, f"expected {symbol.symbol.data} in [{low}, {end}], got {number}")
 
 
 def _replace_sizes(func: PrimFuncOp, sizes: Mapping[str, Dim]) -> None:

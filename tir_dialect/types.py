@@ -394,7 +394,9 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
             dtype = parser.parse_type()
             strides, offset, scope, align = None, constant(0), GLOBAL_SCOPE, None
             while parser.parse_optional_punctuation(",") is not None:
-                match _parse_key(parser):
+                key = parser.parse_keyword_in(("strides", "offset", "scope", "align"), " in buffer type")
+                parser.parse_punctuation("=")
+                match key:
                     case "strides":
                         strides = parse_dim_list(parser)
                     case "offset":
@@ -431,9 +433,3 @@ def buffer_type(value: SSAValue) -> BufferType:
     if not isinstance(value.type, BufferType):
         raise ValueError(f"expected a buffer, got a value of type {value.type}")
     return value.type
-
-
-def _parse_key(parser: AttrParser) -> str:
-    key = parser.parse_keyword_in(("strides", "offset", "scope", "align"), " in buffer type")
-    parser.parse_punctuation("=")
-    return key

@@ -70,7 +70,17 @@ class DimEvaluator:
             if current in self._known:
                 pending.pop()
                 continue
-            inputs = _inputs(current)
+            # The operands that the dimension of a value depends on; none if it is not computed by a known op.
+            op = current.owner
+            if (
+                not isinstance(op, Operation)
+                or (type(op) not in _RULES and type(op) not in _NON_NEGATIVE_RULES)
+                or not _is_wide(current.type)
+                or not all(_is_wide(type) for type in op.operand_types)
+            ):
+                inputs = ()
+            else:
+                inputs = tuple(op.operands)
             missing = [operand for operand in inputs if operand not in self._known]
             if missing:
                 pending += missing
@@ -83,7 +93,11 @@ class DimEvaluator:
         owner = value.owner
         found = None
         if isinstance(value, BlockArgument):
-            found = _symbol_of(value)
+            func = value.block.parent_op()
+            if not isinstance(func, PrimFuncOp) or value.index >= len(func.symbols):
+                found = None
+            else:
+                found = symbol(func.symbols.data[value.index].symbol.data)
         elif isinstance(owner, DimOp):
             found = owner.dim
         elif isinstance(owner, arith.ConstantOp):
@@ -158,23 +172,6 @@ _NON_NEGATIVE_RULES: dict[type[Operation], Callable[..., Dim | None]] = {
 
 def _is_wide(type: Attribute) -> bool:
     return isinstance(type, IndexType) or type == IntegerType(64)
-
-
-def _inputs(value: SSAValue) -> tuple[SSAValue, ...]:
-    """The operands that the dimension of a value depends on; none if it is not computed by a known op."""
-    op = value.owner
-    if not isinstance(op, Operation) or (type(op) not in _RULES and type(op) not in _NON_NEGATIVE_RULES):
-        return ()
-    if not _is_wide(value.type) or not all(_is_wide(type) for type in op.operand_types):
-        return ()
-    return tuple(op.operands)
-
-
-def _symbol_of(argument: BlockArgument) -> Dim | None:
-    func = argument.block.parent_op()
-    if not isinstance(func, PrimFuncOp) or argument.index >= len(func.symbols):
-        return None
-    return symbol(func.symbols.data[argument.index].symbol.data)
 
 
 @dataclass(frozen=True)

@@ -238,7 +238,11 @@ def _of_atom(atom: Atom, name: str, ends: Extremes, prover: Prover) -> Extremes 
         return None
     match atom:
         case FloorDivAtom():
-            return _of_quotient(known[0], known[1], prover)
+            numerator, denominator = known
+            divisor = denominator.low
+            if divisor is not denominator.high or not prover.less_equal(1, divisor):
+                return None
+            return Extremes(floordiv(numerator.low, divisor), floordiv(numerator.high, divisor), numerator.exact)
         case ModAtom():
             return _of_remainder(atom, known[0], known[1], prover)
         case MinAtom():
@@ -247,13 +251,6 @@ def _of_atom(atom: Atom, name: str, ends: Extremes, prover: Prover) -> Extremes 
             return Extremes(maximum(*(part.low for part in known)), maximum(*(part.high for part in known)), False)
         case _:
             return None
-
-
-def _of_quotient(numerator: Extremes, denominator: Extremes, prover: Prover) -> Extremes | None:
-    divisor = denominator.low
-    if divisor is not denominator.high or not prover.less_equal(1, divisor):
-        return None
-    return Extremes(floordiv(numerator.low, divisor), floordiv(numerator.high, divisor), numerator.exact)
 
 
 def _of_remainder(atom: Atom, numerator: Extremes, denominator: Extremes, prover: Prover) -> Extremes | None:

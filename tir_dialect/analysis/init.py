@@ -128,7 +128,10 @@ class _Finder:
         if self._is_ordered_inside() or self._is_repeated_inside(bindings, conditions, start):
             return None
         roots = [*bindings, *conditions, *self._block.extents, *_captured(self._init)]
-        loops = self._loops_of(roots)
+        # The inner loops that the values depend on; `None` if the reduction is among them.
+        used = self._dependence.of_all(roots)
+        found = tuple(loop for loop in self._inner if loop.induction_var in used)
+        loops = None if any(loop.induction_var in self._reduction for loop in found) else found
         if loops is None:
             return None
         if not all(start.has_iterations(loop) for loop in self._inner if loop not in loops):
@@ -158,12 +161,6 @@ class _Finder:
     def _is_of_reduction_only(self, condition: SSAValue) -> bool:
         used = self._dependence.of(condition)
         return bool(used) and used <= self._reduction
-
-    def _loops_of(self, roots: Iterable[SSAValue]) -> tuple[ForOp, ...] | None:
-        """The inner loops that the values depend on; `None` if the reduction is among them."""
-        used = self._dependence.of_all(roots)
-        found = tuple(loop for loop in self._inner if loop.induction_var in used)
-        return None if any(loop.induction_var in self._reduction for loop in found) else found
 
     def _ops_for(self, roots: Iterable[SSAValue]) -> tuple[Operation, ...] | None:
         """The ops inside of the outermost loop that the values need, in order; `None` if one has effects."""

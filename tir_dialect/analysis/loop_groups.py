@@ -97,7 +97,11 @@ class _Grouping:
             if isinstance(op, StoreOp):
                 self._stored(op)
             elif isinstance(op, ForOp | BlockOp):
-                self._nested(op)
+                # Two variables of a group at once would meet indices of different tiles.
+                others = [each.induction_var for each in ancestors(op) if isinstance(each, ForOp)]
+                variables = [op.induction_var, *others] if isinstance(op, ForOp) else list(op.body.block.args)
+                roots = [self._root(each) for each in variables]
+                self._spoil(*(each for each in variables if roots.count(self._root(each)) > 1))
 
     def groups(self) -> Iterator[LoopGroup]:
         """The groups that nothing spoils."""
@@ -192,13 +196,6 @@ class _Grouping:
             is_binding = isinstance(user, BlockOp) and use.index < len(user.bindings)
             if not is_binding and not isinstance(user, LoadOp | StoreOp | ReadsOp | WritesOp):
                 self._spoil(variable)
-
-    def _nested(self, op: ForOp | BlockOp) -> None:
-        """Two variables of a group at once would meet indices of different tiles."""
-        others = [each.induction_var for each in ancestors(op) if isinstance(each, ForOp)]
-        variables = [op.induction_var, *others] if isinstance(op, ForOp) else list(op.body.block.args)
-        roots = [self._root(each) for each in variables]
-        self._spoil(*(each for each in variables if roots.count(self._root(each)) > 1))
 
     def _stored(self, store: StoreOp) -> None:
         """What runs around a store has to be in its indices, be reduced, or have memory of its own."""

@@ -21,7 +21,6 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from tir_dialect.analysis.dependence import Dependence
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_block, enclosing_loops
-from tir_dialect.dims import Dim
 from tir_dialect.ops.arithmetic import AssertOp
 from tir_dialect.ops.blocks import BufferViewOp, InitOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
@@ -64,7 +63,10 @@ def combined(patterns: Iterable[OpPattern]) -> OpPattern:
     """The pattern of a function from those of its computations."""
     pattern = OpPattern.ELEMENTWISE
     for each in patterns:
-        pattern = _combine(pattern, each)
+        if pattern is OpPattern.REDUCTION and each < OpPattern.REDUCTION:
+            pattern = OpPattern.OUT_ELEMENTWISE_FUSABLE
+        else:
+            pattern = max(pattern, each)
     return pattern
 
 
@@ -79,12 +81,6 @@ def computation_patterns(func: PrimFuncOp) -> tuple[OpPattern, ...]:
     space = IndexSpace(func)
     stores = [op for op in ops if isinstance(op, StoreOp) and not isinstance(op.parent_op(), InitOp)]
     return tuple(_Computation(store, space).pattern() for store in stores) or (OpPattern.OPAQUE,)
-
-
-def _combine(before: OpPattern, after: OpPattern) -> OpPattern:
-    if before is OpPattern.REDUCTION and after < OpPattern.REDUCTION:
-        return OpPattern.OUT_ELEMENTWISE_FUSABLE
-    return max(before, after)
 
 
 def _is_opaque(op: Operation) -> bool:
@@ -120,8 +116,20 @@ class _Computation:
             return OpPattern.OPAQUE
         others = [load for load in loads if load.buffer is not self._store.buffer]
         if iterators.reduce:
-            return self._reduction(updates)
-        return self._map(others)
+            if not updates:
+                return OpPattern.OPAQUE
+            sources = [
+                {(load.buffer, tuple(map(self._space.dim_of, load.indices))) for load in loads_of(factor)}
+                for factor in _factors(self._store.value)
+            ]
+            if len(sources) == 2 and all(sources) and sources[0] != sources[1]:
+                return OpPattern.OUT_ELEMENTWISE_FUSABLE
+            return OpPattern.REDUCTION
+        patterns = [self._access(load) for load in others]
+        hardest = max(patterns, default=OpPattern.ELEMENTWISE)
+        if hardest is OpPattern.BROADCAST and OpPattern.ELEMENTWISE in patterns:
+            return OpPattern.ELEMENTWISE
+        return hardest
 
     def _iterators(self) -> _Iterators | None:
         """The spatial and reduce iterators; loops count as spatial if the store depends on them."""
@@ -148,24 +156,6 @@ class _Computation:
             if dim is None or dim.terms:
                 used.append(index)
         return len(set(used)) == len(used) and all(index in iterators.spatial for index in used)
-
-    def _reduction(self, updates: Sequence[LoadOp]) -> OpPattern:
-        if not updates:
-            return OpPattern.OPAQUE
-        sources = [{self._key(load) for load in loads_of(factor)} for factor in _factors(self._store.value)]
-        if len(sources) == 2 and all(sources) and sources[0] != sources[1]:
-            return OpPattern.OUT_ELEMENTWISE_FUSABLE
-        return OpPattern.REDUCTION
-
-    def _key(self, load: LoadOp) -> tuple[SSAValue, tuple[Dim | None, ...]]:
-        return load.buffer, tuple(map(self._space.dim_of, load.indices))
-
-    def _map(self, loads: Sequence[LoadOp]) -> OpPattern:
-        patterns = [self._access(load) for load in loads]
-        hardest = max(patterns, default=OpPattern.ELEMENTWISE)
-        if hardest is OpPattern.BROADCAST and OpPattern.ELEMENTWISE in patterns:
-            return OpPattern.ELEMENTWISE
-        return hardest
 
     def _access(self, load: LoadOp) -> OpPattern:
         """How the indices of a load follow from those of the store."""

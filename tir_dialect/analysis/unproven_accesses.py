@@ -96,17 +96,16 @@ class _Finder:
                 where = () if op.condition is None else tuple(facts(space, op.condition))
                 yield from self.visit(op.body.block, loops, (*known, *where))
             case InitOp():
-                yield from self.visit(op.body.block, loops, self._without_reduction(op, known))
+                # What is known in an init, which runs before the reduction, even if that is empty.
+                block = op.parent_op()
+                assert isinstance(block, BlockOp)
+                reduced = [self._space.dim_of(each.binding) for each in block.iterators if each.kind.is_reduced]
+                names = frozenset[str]().union(*(dim.symbols for dim in reduced if dim is not None))
+                yield from self.visit(
+                    op.body.block, loops, tuple(fact for fact in known if fact.symbols.isdisjoint(names))
+                )
             case _:
                 return
-
-    def _without_reduction(self, op: InitOp, known: Facts) -> Facts:
-        """What is known in an init, which runs before the reduction, even if that is empty."""
-        block = op.parent_op()
-        assert isinstance(block, BlockOp)
-        reduced = [self._space.dim_of(each.binding) for each in block.iterators if each.kind.is_reduced]
-        names = frozenset[str]().union(*(dim.symbols for dim in reduced if dim is not None))
-        return tuple(fact for fact in known if fact.symbols.isdisjoint(names))
 
     # Which accesses are unproven.
 

@@ -298,7 +298,16 @@ class Dim:
     def __str__(self) -> str:
         found = self._text
         if found is None:
-            found = _format(self)
+            # The text of `dim`, which parses back to it: positive terms first, high degrees before low ones.
+            if not self.terms:
+                found = "0"
+            else:
+                ordered = sorted(self.terms, key=lambda term: term[0] < 0)
+                pieces = [_format_term(ordered[0])]
+                for coefficient, monomial in ordered[1:]:
+                    sign = "-" if coefficient < 0 else "+"
+                    pieces.append(f"{sign} {_format_term((abs(coefficient), monomial))}")
+                found = " ".join(pieces)
             object.__setattr__(self, "_text", found)
         return found
 
@@ -358,18 +367,6 @@ def _is_foreign(operand: object) -> bool:
     return not isinstance(operand, Dim | int) and not hasattr(operand, "__index__")
 
 
-def _format(dim: Dim) -> str:
-    """The text of `dim`, which parses back to it: positive terms first, high degrees before low ones."""
-    if not dim.terms:
-        return "0"
-    ordered = sorted(dim.terms, key=lambda term: term[0] < 0)
-    pieces = [_format_term(ordered[0])]
-    for coefficient, monomial in ordered[1:]:
-        sign = "-" if coefficient < 0 else "+"
-        pieces.append(f"{sign} {_format_term((abs(coefficient), monomial))}")
-    return " ".join(pieces)
-
-
 def _format_term(term: Term) -> str:
     coefficient, monomial = term
     if not monomial:
@@ -409,7 +406,15 @@ def intern_dim(terms: tuple[Term, ...]) -> Dim:
     """
     found = _dims.get(terms)
     if found is None:
-        _check_size(terms)
+        if len(terms) > MAX_TERMS:
+            raise DimSizeError(f"dimension has more than {MAX_TERMS} terms")
+        for coefficient, monomial in terms:
+            if coefficient.bit_length() > MAX_BITS:
+                raise DimSizeError(f"dimension has a number of more than {MAX_BITS} bits")
+            if len(monomial) > 1 or (monomial and monomial[0][1] > 1):
+                degree = sum(power for _, power in monomial)
+                if degree > MAX_DEGREE:
+                    raise DimSizeError(f"dimension has a product of more than {MAX_DEGREE} factors")
         with _lock:
             found = _dims.get(terms)
             if found is None:
@@ -418,18 +423,6 @@ def intern_dim(terms: tuple[Term, ...]) -> Dim:
                     object.__setattr__(found, name, value)
                 _dims[terms] = found
     return found
-
-
-def _check_size(terms: tuple[Term, ...]) -> None:
-    if len(terms) > MAX_TERMS:
-        raise DimSizeError(f"dimension has more than {MAX_TERMS} terms")
-    for coefficient, monomial in terms:
-        if coefficient.bit_length() > MAX_BITS:
-            raise DimSizeError(f"dimension has a number of more than {MAX_BITS} bits")
-        if len(monomial) > 1 or (monomial and monomial[0][1] > 1):
-            degree = sum(power for _, power in monomial)
-            if degree > MAX_DEGREE:
-                raise DimSizeError(f"dimension has a product of more than {MAX_DEGREE} factors")
 
 
 def monomial_key(monomial: Monomial) -> SortKey:

@@ -124,24 +124,21 @@ class LowerBoundSearch:
             return dim.constant_term
         parts = independent_parts(dim, self._ranges.bounds.related)
         if len(parts) > 1:
-            return self._sum(parts, dim.constant_term, goal)
+            # A lower bound of a sum of independent parts; those of which least is known are looked at first.
+            lows: list[End] = [self._ranges.of(part)[0] for part in parts]
+            for i in sorted(range(len(parts)), key=lambda i: lows[i]):
+                lows[i] = self.lower(parts[i], INF)
+                if lows[i] == -INF:
+                    return -INF
+                reached = reduce(plus, lows, dim.constant_term)
+                if reached >= goal:
+                    return reached
+            return reduce(plus, lows, dim.constant_term)
         # The atom to eliminate: one of the highest level.
         atoms = {atom for _, monomial in dim.terms for atom, _ in monomial}
         top = max(map(self._level, atoms))
         atom = min((atom for atom in atoms if self._level(atom) == top), key=lambda atom: _urgency(dim, atom))
         return self._eliminate(atom, *split(dim, atom), goal)
-
-    def _sum(self, parts: list[Dim], offset: int, goal: End) -> End:
-        """A lower bound of a sum of independent parts; those of which least is known are looked at first."""
-        lows: list[End] = [self._ranges.of(part)[0] for part in parts]
-        for i in sorted(range(len(parts)), key=lambda i: lows[i]):
-            lows[i] = self.lower(parts[i], INF)
-            if lows[i] == -INF:
-                return -INF
-            reached = reduce(plus, lows, offset)
-            if reached >= goal:
-                return reached
-        return reduce(plus, lows, offset)
 
     def _eliminate(self, atom: Atom, factor: Dim, rest: Dim, goal: End) -> End:
         """A lower bound of `factor * atom + rest`."""
@@ -157,26 +154,22 @@ class LowerBoundSearch:
         if self._at_least(-factor, 0):
             return self._best(known.high, factor, rest, goal)
         if atom in {inner for _, monomial in factor.terms for inner, _ in monomial}:
-            return self._shift(atom, factor, rest, goal)
+            # The lower bound of a polynomial of higher degree in `atom`: its least value, and all others, by
+            # themselves. `atom + 1` stands for the others; it takes one value too many when the symbol has a greatest
+            # one.
+            low = self._ranges.bounds[atom.name][0] if isinstance(atom, SymbolAtom) else None
+            if not isinstance(low, int) or self._shifts >= MAX_SHIFTS:
+                return -INF
+            self._shifts += 1
+            dim = factor * from_atom(atom) + rest
+            at_least_value = self.lower(replace_atom(dim, atom, constant(low)), goal)
+            if at_least_value < goal and goal != INF:
+                return -INF
+            return min(at_least_value, self.lower(replace_atom(dim, atom, from_atom(atom) + 1), goal))
         if known.values:
             return self._best([known.values], factor, rest, goal)
         at_low = self._best(known.low, factor, rest, goal)
         return at_low if at_low == -INF else min(at_low, self._best(known.high, factor, rest, goal))
-
-    def _shift(self, atom: Atom, factor: Dim, rest: Dim, goal: End) -> End:
-        """The lower bound of a polynomial of higher degree in `atom`: its least value, and all others, by themselves.
-
-        `atom + 1` stands for the others; it takes one value too many when the symbol has a greatest one.
-        """
-        low = self._ranges.bounds[atom.name][0] if isinstance(atom, SymbolAtom) else None
-        if not isinstance(low, int) or self._shifts >= MAX_SHIFTS:
-            return -INF
-        self._shifts += 1
-        dim = factor * from_atom(atom) + rest
-        at_least_value = self.lower(replace_atom(dim, atom, constant(low)), goal)
-        if at_least_value < goal and goal != INF:
-            return -INF
-        return min(at_least_value, self.lower(replace_atom(dim, atom, from_atom(atom) + 1), goal))
 
     def _multiple_of_denominator(self, atom: FloorDivAtom, factor: Dim) -> Dim | None:
         """`factor / denominator` when that is exact and the denominator, which is not 0, is positive."""
@@ -338,7 +331,10 @@ def estimate(atom: Atom, bounds: Bounds, interval: Interval, at_least: AtLeast) 
             each = [(_exact(operand),) for operand in atom.operands]
             return Estimates(each, [_all(atom)], _all(atom))
         case BroadcastAtom():
-            return _estimate_broadcast(atom, at_least)
+            low = [_all(atom)]
+            if all(at_least(operand, 1) for operand in atom.operands):
+                low = [(case,) for case in _all(atom)]
+            return Estimates(low, [_all(atom)], _all(atom))
         case _:
             raise TypeError(f"unknown atom class {type(atom).__name__}")
 
@@ -368,13 +364,6 @@ def _estimate_mod(atom: ModAtom, interval: Interval, at_least: AtLeast) -> Estim
             if at_least(atom.denominator - atom.numerator, 1):
                 low.append((_exact(atom.numerator),))
     return Estimates(low, high)
-
-
-def _estimate_broadcast(atom: BroadcastAtom, at_least: AtLeast) -> Estimates:
-    low = [_all(atom)]
-    if all(at_least(operand, 1) for operand in atom.operands):
-        low = [(case,) for case in _all(atom)]
-    return Estimates(low, [_all(atom)], _all(atom))
 
 
 MAX_RESIDUES = 2048
@@ -527,7 +516,16 @@ def _simplify_atom(atom: Atom, operands: Sequence[Dim], prover: Prover) -> Dim:
             low, high = prover.bounds[atom.name]
             return as_dim(low) if low is not None and low == high else from_atom(atom)
         case DivisionAtom():
-            return _simplify_division(atom, operands[0], operands[1], prover)
+            numerator, denominator = operands
+            is_quotient = isinstance(atom, FloorDivAtom)
+            divisor = denominator.constant_value
+            if divisor is not None:
+                by_constant = floordiv_by_constant if is_quotient else mod_by_constant
+                return by_constant(numerator, divisor, prover.range)
+            quotient, rest = divide(numerator, denominator)
+            if prover.less_equal(as_dim(0), rest) and prover.less_equal(rest, denominator - 1):
+                return quotient if is_quotient else rest
+            return FUNCTIONS[atom.spelling](numerator, denominator)
         case MinAtom():
             return minimum(*_without_dominated(operands, prover.less_equal))
         case MaxAtom():
@@ -538,18 +536,6 @@ def _simplify_atom(atom: Atom, operands: Sequence[Dim], prover: Prover) -> Dim:
             return min(fixed, key=lambda dim: dim.sort_key) if fixed else broadcast(*relevant)
         case _:
             raise TypeError(f"unknown atom class {type(atom).__name__}")
-
-
-def _simplify_division(atom: DivisionAtom, numerator: Dim, denominator: Dim, prover: Prover) -> Dim:
-    is_quotient = isinstance(atom, FloorDivAtom)
-    divisor = denominator.constant_value
-    if divisor is not None:
-        by_constant = floordiv_by_constant if is_quotient else mod_by_constant
-        return by_constant(numerator, divisor, prover.range)
-    quotient, rest = divide(numerator, denominator)
-    if prover.less_equal(as_dim(0), rest) and prover.less_equal(rest, denominator - 1):
-        return quotient if is_quotient else rest
-    return FUNCTIONS[atom.spelling](numerator, denominator)
 
 
 def _without_dominated(operands: Sequence[Dim], decides: Callable[[Dim, Dim], bool | None]) -> list[Dim]:

@@ -150,7 +150,14 @@ class _Solver:
 
     def run(self) -> Solution:
         self.bindings()
-        self._refuse_unsolved()
+        missing = sorted(self._unknowns - self._bindings.keys())
+        if missing:
+            users = self._users.get(missing[0])
+            if not users:
+                raise MatchError(f"'{missing[0]}' occurs in no pattern", -1)
+            pattern = self._patterns[users[0]][0]
+            hint = f"expected '{missing[0]}' alone in some dimension, or one that is linear in it"
+            raise MatchError(f"cannot solve {pattern} for '{missing[0]}': {hint}", users[0])
         for name in self._unbounded:
             self._check_bounds(name)
         return Solution(self._bindings, tuple(self._checks), self._sources)
@@ -231,17 +238,6 @@ class _Solver:
         """The bindings that the pattern uses, for an error message."""
         facts = [f"{name} = {self._bindings[name]}" for name in sorted(pattern.symbols & self._bindings.keys())]
         return f" with {', '.join(facts)}" if facts else ""
-
-    def _refuse_unsolved(self) -> None:
-        missing = sorted(self._unknowns - self._bindings.keys())
-        if not missing:
-            return
-        users = self._users.get(missing[0])
-        if not users:
-            raise MatchError(f"'{missing[0]}' occurs in no pattern", -1)
-        pattern = self._patterns[users[0]][0]
-        hint = f"expected '{missing[0]}' alone in some dimension, or one that is linear in it"
-        raise MatchError(f"cannot solve {pattern} for '{missing[0]}': {hint}", users[0])
 
 
 class _Unchecked(_Solver):

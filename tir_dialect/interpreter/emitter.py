@@ -240,12 +240,7 @@ class Emitter:
                 self._early_inits.setdefault(placement.loop, []).append((op, placement))
         arguments = [self.define(argument) for argument in self.func.body.block.args]
         self._symbols = dict(zip(self.func.symbol_names, arguments, strict=False))
-        self._body()
-        self._finish("main", arguments)
-        return "\n".join(self._finished)
-
-    def _body(self) -> None:
-        """The ops of the prim_func; what sizes have to be like comes before the first that has an effect."""
+        # The ops of the prim_func; what sizes have to be like comes before the first that has an effect.
         position = first_effect(self.func)
         for op in self.func.body.block.ops:
             if op is position:
@@ -254,6 +249,8 @@ class Emitter:
                     tests += [f"{self.dim(length)} <= 0" for length in condition.lengths]
                     self.line(f"if not ({' or '.join(tests)}): fail_assertion({self.constant(condition.message)})")
             self.op(op)
+        self._finish("main", arguments)
+        return "\n".join(self._finished)
 
     def _finish(self, name: str, parameters: Sequence[str]) -> None:
         self._finished += [f"def {name}({', '.join(parameters)}):", *(self._current.lines or ["  pass"])]

@@ -57,27 +57,26 @@ class Packed:
         self._kept: list[object] = []
         self.boxes = (Box * (len(arguments) + 1))()
         for index, argument in enumerate(arguments):
-            self._fill(f"{name}: argument #{index}", self.boxes[index], argument)
+            position = f"{name}: argument #{index}"
+            box = self.boxes[index]
+            match argument:
+                case None:
+                    box.kind = Kind.NONE
+                case bool() | np.bool_():
+                    box.kind, box.payload.integer = Kind.BOOL, int(argument)
+                case int() | np.integer():
+                    box.kind, box.payload.integer = Kind.INT, int(argument)
+                case float() | np.floating():
+                    box.kind, box.payload.number = Kind.FLOAT, float(argument)
+                case str():
+                    text = ctypes.create_string_buffer(argument.encode())
+                    self._kept.append(text)
+                    box.kind, box.payload.address = Kind.TEXT, ctypes.addressof(text)
+                case _:
+                    box.kind, box.payload.address = Kind.TENSOR, ctypes.addressof(self._tensor(position, argument))
         self.values = (Payload * len(self.boxes))(*(box.payload for box in self.boxes))
         kinds = [_TO_OLD[Kind(box.kind)] for box in self.boxes]
         self.kinds = np.array(kinds, np.int32)
-
-    def _fill(self, position: str, box: Box, value: object) -> None:
-        match value:
-            case None:
-                box.kind = Kind.NONE
-            case bool() | np.bool_():
-                box.kind, box.payload.integer = Kind.BOOL, int(value)
-            case int() | np.integer():
-                box.kind, box.payload.integer = Kind.INT, int(value)
-            case float() | np.floating():
-                box.kind, box.payload.number = Kind.FLOAT, float(value)
-            case str():
-                text = ctypes.create_string_buffer(value.encode())
-                self._kept.append(text)
-                box.kind, box.payload.address = Kind.TEXT, ctypes.addressof(text)
-            case _:
-                box.kind, box.payload.address = Kind.TENSOR, ctypes.addressof(self._tensor(position, value))
 
     def _tensor(self, position: str, value: object) -> Tensor:
         array = self._array(position, value)

@@ -118,7 +118,20 @@ class ForOp(IRDLOperation):
         annotations = parse_annotations(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(variables)
-        loop = _build_nest(bounds, body, kind, tag)
+        # Loops around `body`, whose block has all induction variables as arguments.
+        block = body.block
+        for bound in reversed(bounds[1:]):
+            variable = block.args[-1]
+            inner = Block(arg_types=[IndexType()])
+            inner.args[0].name_hint = variable.name_hint
+            inner.args[0].location = variable.location
+            variable.replace_all_uses_with(inner.args[0])
+            block.erase_arg(variable)
+            for op in block.ops:
+                op.detach()
+                inner.add_op(op)
+            block.add_op(ForOp(bound.upper, Region(inner), lower=bound.lower, kind=kind, thread_tag=tag))
+        loop = ForOp(bounds[0].upper, body, lower=bounds[0].lower, kind=kind, thread_tag=tag)
         if annotations is not None:
             loop.annotations = annotations
         loop.attributes |= {} if attributes is None else attributes.data
@@ -184,23 +197,6 @@ def _print_bound(printer: Printer, loop: ForOp) -> None:
         printer.print_ssa_value(loop.lower)
         printer.print_string(" to ")
     printer.print_ssa_value(loop.upper)
-
-
-def _build_nest(bounds: Sequence[_Bound], body: Region, kind: LoopKind, tag: str | None) -> ForOp:
-    """Loops around `body`, whose block has all induction variables as arguments."""
-    block = body.block
-    for bound in reversed(bounds[1:]):
-        variable = block.args[-1]
-        inner = Block(arg_types=[IndexType()])
-        inner.args[0].name_hint = variable.name_hint
-        inner.args[0].location = variable.location
-        variable.replace_all_uses_with(inner.args[0])
-        block.erase_arg(variable)
-        for op in block.ops:
-            op.detach()
-            inner.add_op(op)
-        block.add_op(ForOp(bound.upper, Region(inner), lower=bound.lower, kind=kind, thread_tag=tag))
-    return ForOp(bounds[0].upper, body, lower=bounds[0].lower, kind=kind, thread_tag=tag)
 
 
 def _printed_nest(loop: ForOp, with_locations: bool) -> Iterator[ForOp]:

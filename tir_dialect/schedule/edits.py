@@ -119,7 +119,11 @@ class Materializer:
             factor = product(sizes) * abs(coefficient)
             if factor.constant_value != 1:
                 term = self.insert(arith.MuliOp(term, header_value(self._func, factor)))
-            total = self._accumulate(total, term, coefficient < 0)
+            if coefficient < 0:
+                start = header_value(self._func, constant(0)) if total is None else total
+                total = self.insert(arith.SubiOp(start, term))
+            else:
+                total = term if total is None else self.insert(arith.AddiOp(total, term))
         if total is None or fixed.terms:
             value = fixed.constant_value
             if total is None:
@@ -128,12 +132,6 @@ class Materializer:
                 return self.insert(arith.SubiOp(total, header_value(self._func, constant(-value))))
             return self.insert(arith.AddiOp(total, header_value(self._func, fixed)))
         return total
-
-    def _accumulate(self, total: SSAValue | None, term: SSAValue, negative: bool) -> SSAValue:
-        if not negative:
-            return term if total is None else self.insert(arith.AddiOp(total, term))
-        start = header_value(self._func, constant(0)) if total is None else total
-        return self.insert(arith.SubiOp(start, term))
 
     def insert(self, op: Operation) -> SSAValue:
         """Puts an op with one result there."""

@@ -240,11 +240,6 @@ def move_with_new_loops(
         anchor = loop
     Rewriter.insert_op(anchor, point)
     erase_idle(parent)
-    _bind(self, block, ranges, loops)
-    return built
-
-
-def _bind(self: ScheduleState, block: BlockOp, ranges: Sequence[AxisRange], loops: Sequence[ForOp | None]) -> None:
     lowers = self.carry([axis.lower for axis in ranges])
     emitter = Materializer(self.func, self.space, InsertPoint.before(block))
     iterators: list[tuple[IteratorKind, SSAValue, SSAValue]] = []
@@ -259,6 +254,7 @@ def _bind(self: ScheduleState, block: BlockOp, ranges: Sequence[AxisRange], loop
         if extent is not None and self.space.prover.less(binding, extent) is not True:
             conditions.append(Less(binding, extent))
     rebuild_block(block, iterators, emit_conditions(emitter, conditions))
+    return built
 
 
 def _hint(value: SSAValue) -> str:

@@ -30,7 +30,6 @@ from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure import Less, conjuncts
 from tir_dialect.te.coerce import is_unsigned
 from tir_dialect.te.emit_scalar import emit_constant, value_type
-from tir_dialect.te.expr import DType
 from tir_dialect.types import BufferType, IteratorKind
 
 
@@ -206,7 +205,15 @@ def _fill_element(
     emitter = Materializer(self.func, space, InsertPoint.at_end(body))
     dtype = SSAValue.get(buffer, type=BufferType).type.dtype
     if isinstance(value, IndexMap):
-        number = _as_number(emitter, emitter.emit(value.apply(here)[0]), lookup(dtype).type)
+        # A number of indices as one of a dtype; integers keep their low bits.
+        index = emitter.emit(value.apply(here)[0])
+        kind = value_type(lookup(dtype).type)
+        if kind == i1:
+            number = emitter.insert(arith.CmpiOp(index, emitter.emit(constant(0)), "ne"))
+        elif isinstance(kind, AnyFloat):
+            number = emitter.insert(arith.SIToFPOp(emitter.insert(arith.IndexCastOp(index, i64)), kind))
+        else:
+            number = emitter.insert(arith.IndexCastOp(index, kind))
     else:
         number = emit_constant(emitter.insert, value, lookup(dtype).type)
     Rewriter.insert_op(StoreOp(number, buffer, args), InsertPoint.at_end(body))
@@ -220,13 +227,3 @@ def _any_outside(emitter: Materializer, old: Old) -> SSAValue | None:
         value = emitter.insert(outside)
         result = value if result is None else emitter.insert(arith.OrIOp(result, value))
     return result
-
-
-def _as_number(emitter: Materializer, index: SSAValue, dtype: DType) -> SSAValue:
-    """A number of indices as one of a dtype; integers keep their low bits."""
-    kind = value_type(dtype)
-    if kind == i1:
-        return emitter.insert(arith.CmpiOp(index, emitter.emit(constant(0)), "ne"))
-    if isinstance(kind, AnyFloat):
-        return emitter.insert(arith.SIToFPOp(emitter.insert(arith.IndexCastOp(index, i64)), kind))
-    return emitter.insert(arith.IndexCastOp(index, kind))

@@ -225,15 +225,6 @@ class ScheduleBase:
             return type(items)(map(self._own, items))
         return value
 
-    def _enter(self, handles: Sequence[Loop | Block]) -> None:
-        """Makes the block or function around the first handle the scope; all handles have to be in one scope."""
-        scopes = [scope_of(handle.op) for handle in handles]
-        scope = scopes[0] if scopes else self.functions.current or self.functions.root
-        for handle, other in zip(handles, scopes, strict=True):
-            if other is not scope:
-                raise self.error(f'"{handle.name}" and "{handles[0].name}" are not in the same block')
-        self._scope.enter(scope)
-
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -324,7 +315,11 @@ class ScheduleState(ScheduleBase):
             if name not in QUERIES:
                 self.changed()
         if not self._running:
-            self._record(primitive, args, kwargs, selection, result)
+            # Appends a call to the trace, with what `record_as` and `record_with` say about it.
+            code = primitive.__code__
+            names = code.co_varnames[1 : code.co_argcount]
+            given, named = self._recording.arguments(names, args, {**kwargs, **selection})
+            self.trace.record(primitive.__name__, given, named, result)
         return result
 
     def _try_on_copy(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -346,7 +341,13 @@ class ScheduleState(ScheduleBase):
         handles = handles_in((*given, *named.values()))
         for handle in handles:
             self.check(handle)
-        self._enter(handles)
+        # Makes the block or function around the first handle the scope; all handles have to be in one scope.
+        scopes = [scope_of(handle.op) for handle in handles]
+        scope = scopes[0] if scopes else self.functions.current or self.functions.root
+        for handle, other in zip(handles, scopes, strict=True):
+            if other is not scope:
+                raise self.error(f'"{handle.name}" and "{handles[0].name}" are not in the same block')
+        self._scope.enter(scope)
         if handles and primitive.__name__ not in QUERIES | IN_ORDER:
             # ScheduleError for a function in which different buffers may be the same memory.
             func = self.func
@@ -359,20 +360,6 @@ class ScheduleState(ScheduleBase):
                     f"@{func.sym_name.data} takes the address of an element, so accesses have to stay in their order"
                 )
         return given, named
-
-    def _record(
-        self,
-        primitive: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        selection: dict[str, Any],
-        result: Any,
-    ) -> None:
-        """Appends a call to the trace, with what `record_as` and `record_with` say about it."""
-        code = primitive.__code__
-        names = code.co_varnames[1 : code.co_argcount]
-        given, named = self._recording.arguments(names, args, {**kwargs, **selection})
-        self.trace.record(primitive.__name__, given, named, result)
 
     def _result(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a primitive; what arguments of wrong types, or text that is no size, raise is ScheduleError."""

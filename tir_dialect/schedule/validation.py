@@ -87,7 +87,16 @@ class Validator:
             if missing := [name for name in func.symbol_names if name not in sizes]:
                 raise ScheduleError(step, f"@{func.sym_name.data} cannot be validated with no value of {missing[0]}")
             try:
-                arguments = _arguments(func, sizes)
+                # Small integers, in arrays of the parameters' shapes and dtypes, and as scalars.
+                rng = np.random.default_rng(0)
+                arguments: list[Argument] = []
+                for param in func.params:
+                    type_ = param.type
+                    shape = [dim.evaluate(sizes) for dim in type_.shape] if isinstance(type_, BufferType) else []
+                    dtype = dtypes.numpy_dtype(type_.dtype if isinstance(type_, BufferType) else type_)
+                    least = 0 if dtype.kind in "ub" else -4
+                    values = rng.integers(least, 5, shape).astype(dtype)
+                    arguments.append(values if isinstance(type_, BufferType) else values.item())
                 results = _run(run, func, arguments, sizes)
             except Exception as error:  # of any kind: the kernel may call Python functions
                 failures.append(f"{type(error).__name__}: {error}")
@@ -111,20 +120,6 @@ def default_sizes(func: PrimFuncOp) -> list[dict[str, int]]:
         if sizes not in found:
             found.append(sizes)
     return found
-
-
-def _arguments(func: PrimFuncOp, sizes: Sizes) -> list[Argument]:
-    """Small integers, in arrays of the parameters' shapes and dtypes, and as scalars."""
-    rng = np.random.default_rng(0)
-    arguments: list[Argument] = []
-    for param in func.params:
-        type_ = param.type
-        shape = [dim.evaluate(sizes) for dim in type_.shape] if isinstance(type_, BufferType) else []
-        dtype = dtypes.numpy_dtype(type_.dtype if isinstance(type_, BufferType) else type_)
-        least = 0 if dtype.kind in "ub" else -4
-        values = rng.integers(least, 5, shape).astype(dtype)
-        arguments.append(values if isinstance(type_, BufferType) else values.item())
-    return arguments
 
 
 def _run(run: Run, func: PrimFuncOp, arguments: Sequence[Argument], sizes: Sizes) -> list[Argument]:

@@ -275,7 +275,15 @@ def compute(
         if variable not in own:
             hint = "is used outside its reduction" if variable.kind == "reduce" else "belongs to another computation"
             raise ValueError(f'te: "{name}" uses "{variable.name}", which {hint}')
-    _check_reductions(name, bodies)
+    holding: set[Expr] = set()
+    for expr in post_order(bodies):
+        if isinstance(expr, Reduce) or not holding.isdisjoint(expr.operands):
+            holding.add(expr)
+        if isinstance(expr, nodes.Conditional) and not holding.isdisjoint(expr.operands[1:]):
+            raise ValueError(
+                f'te: "{name}" has a reduction in a branch of if_then_else, where it cannot be computed beforehand; '
+                "put the condition into the reduction (where=) or use te.select"
+            )
     tensors = _define(name, axes, bodies, annotations_of(name, attrs), tag)
     return tensors if isinstance(result, tuple | list) else tensors[0]
 
@@ -341,18 +349,6 @@ def _axis_names(f: Callable[..., Any], rank: int, name: str) -> list[str]:
     if len(names) != rank:
         raise TypeError(f'te: "{name}" has rank {rank}, but its function takes {len(names)} variables')
     return names
-
-
-def _check_reductions(name: str, bodies: tuple[Expr, ...]) -> None:
-    holding: set[Expr] = set()
-    for expr in post_order(bodies):
-        if isinstance(expr, Reduce) or not holding.isdisjoint(expr.operands):
-            holding.add(expr)
-        if isinstance(expr, nodes.Conditional) and not holding.isdisjoint(expr.operands[1:]):
-            raise ValueError(
-                f'te: "{name}" has a reduction in a branch of if_then_else, where it cannot be computed beforehand; '
-                "put the condition into the reduction (where=) or use te.select"
-            )
 
 
 @dataclass(frozen=True, eq=False)

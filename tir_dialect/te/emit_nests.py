@@ -228,17 +228,30 @@ class StatementEmitter:
                 self._names.variables[statement.var] = loop.induction_var
                 self._fill(loop.body.block, statement.body)
             case statements.While():
-                self._while(statement)
+                before = Block()
+                (condition,) = ScalarEmitter(before, self._names, self._signs).emit(statement.condition)
+                before.add_op(ConditionOp(condition))
+                self._add(WhileOp(Region(before), Region(self._nested(statement.body))))
             case statements.If():
                 (condition,) = self._values(statement.condition)
                 then, otherwise = self._nested(statement.then), self._nested(statement.otherwise)
                 self._add(IfOp(condition, Region(then), Region(otherwise)))
             case statements.Block():
-                self._nest(statement)
+                builder = NestBuilder(self._names, self._extent_of)
+                for axis in statement.axes:
+                    builder.loop(axis, axis.extent)
+                block = builder.block(statement.name)
+                self._block.add_ops(builder.finish())
+                self._fill(block.body.block, statement.body, statement.axes)
             case statements.Init():
                 self._add(InitOp(Region(self._nested(statement.body))))
             case statements.Call():
-                self._call(statement)
+                args = [
+                    self._names.buffers[arg] if isinstance(arg, Tensor) else self._values(arg)[0]
+                    for arg in statement.args
+                ]
+                op = CallPackedOp if statement.packed else CallExternOp
+                self._add(op(statement.symbol, args))
 
     def _add(self, op: Operation) -> None:
         self._block.add_op(op)
@@ -260,25 +273,6 @@ class StatementEmitter:
     def _store(self, statement: statements.Store) -> None:
         *indices, value = self._values(*statement.indices, statement.value)
         self._add(StoreOp(value, self._names.buffers[statement.tensor], indices))
-
-    def _while(self, statement: statements.While) -> None:
-        before = Block()
-        (condition,) = ScalarEmitter(before, self._names, self._signs).emit(statement.condition)
-        before.add_op(ConditionOp(condition))
-        self._add(WhileOp(Region(before), Region(self._nested(statement.body))))
-
-    def _nest(self, statement: statements.Block) -> None:
-        builder = NestBuilder(self._names, self._extent_of)
-        for axis in statement.axes:
-            builder.loop(axis, axis.extent)
-        block = builder.block(statement.name)
-        self._block.add_ops(builder.finish())
-        self._fill(block.body.block, statement.body, statement.axes)
-
-    def _call(self, statement: statements.Call) -> None:
-        args = [self._names.buffers[arg] if isinstance(arg, Tensor) else self._values(arg)[0] for arg in statement.args]
-        op = CallPackedOp if statement.packed else CallExternOp
-        self._add(op(statement.symbol, args))
 
 
 def emit_inlined(source: Inlined, names: Names, extent_of: ExtentOf, unique: Callable[[str], str]) -> list[Operation]:

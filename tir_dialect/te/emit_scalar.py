@@ -84,19 +84,17 @@ class Signs:
     def _dim(self, root: Expr) -> Dim | None:
         for expr in post_order((root,), lambda node: () if node in self._dims else node.operands):
             if expr not in self._dims:
-                self._dims[expr] = self._evaluate(expr)
+                if isinstance(expr, nodes.Size):
+                    self._dims[expr] = expr.dim
+                elif isinstance(expr, IterVar):
+                    self._dims[expr] = self._symbols.get(expr)
+                elif not isinstance(expr, nodes.Apply):
+                    self._dims[expr] = None
+                else:
+                    operands = [self._dims[operand] for operand in expr.operands]
+                    known = [dim for dim in operands if dim is not None]
+                    self._dims[expr] = dim_of(expr.function, known) if len(known) == len(operands) else None
         return self._dims[root]
-
-    def _evaluate(self, expr: Expr) -> Dim | None:
-        if isinstance(expr, nodes.Size):
-            return expr.dim
-        if isinstance(expr, IterVar):
-            return self._symbols.get(expr)
-        if not isinstance(expr, nodes.Apply):
-            return None
-        operands = [self._dims[operand] for operand in expr.operands]
-        known = [dim for dim in operands if dim is not None]
-        return dim_of(expr.function, known) if len(known) == len(operands) else None
 
 
 Insert: TypeAlias = "Callable[[Operation], SSAValue]"
@@ -112,13 +110,22 @@ def emit_cast(insert: Insert, value: SSAValue, source: DType, target: DType) -> 
     """`value`, read as `source`, converted to `target`, which is not `i1` unless `source` is."""
     if isinstance(source, AnyFloat):
         if isinstance(target, AnyFloat):
-            return _float_to_float(insert, value, source, target)
+            if source == target:
+                return value
+            if max(source.bitwidth, target.bitwidth) < f32.bitwidth:
+                # These have no common order: all are exact in f32
+                value, source = insert(arith.ExtFOp(value, f32)), f32
+            op = arith.ExtFOp if source.bitwidth < target.bitwidth else arith.TruncFOp
+            return insert(op(value, target))
         if isinstance(target, IndexType):
             return insert(arith.IndexCastOp(insert(arith.FPToSIOp(value, i64)), target))
         op = arith.FPToUIOp if is_unsigned(target) else arith.FPToSIOp
         return insert(op(value, _integer(target)))
     if isinstance(target, AnyFloat):
-        return _integer_to_float(insert, value, source, target)
+        if isinstance(source, IndexType):
+            value = insert(arith.IndexCastOp(value, i64))
+        op = arith.UIToFPOp if is_bool(source) or is_unsigned(source) else arith.SIToFPOp
+        return insert(op(value, target))
     if isinstance(source, IndexType):
         return value if isinstance(target, IndexType) else insert(arith.IndexCastOp(value, _integer(target)))
     if isinstance(target, IndexType):
@@ -126,23 +133,6 @@ def emit_cast(insert: Insert, value: SSAValue, source: DType, target: DType) -> 
         unsigned = is_bool(source) or is_unsigned(source)
         return insert(arith.IndexCastOp(_resize(insert, value, source, i64) if unsigned else value, target))
     return _resize(insert, value, source, _integer(target))
-
-
-def _float_to_float(insert: Insert, value: SSAValue, source: AnyFloat, target: AnyFloat) -> SSAValue:
-    if source == target:
-        return value
-    if max(source.bitwidth, target.bitwidth) < f32.bitwidth:
-        # These have no common order: all are exact in f32
-        value, source = insert(arith.ExtFOp(value, f32)), f32
-    op = arith.ExtFOp if source.bitwidth < target.bitwidth else arith.TruncFOp
-    return insert(op(value, target))
-
-
-def _integer_to_float(insert: Insert, value: SSAValue, source: DType, target: AnyFloat) -> SSAValue:
-    if isinstance(source, IndexType):
-        value = insert(arith.IndexCastOp(value, i64))
-    op = arith.UIToFPOp if is_bool(source) or is_unsigned(source) else arith.SIToFPOp
-    return insert(op(value, target))
 
 
 def _resize(insert: Insert, value: SSAValue, source: DType, target: IntegerType) -> SSAValue:

@@ -269,8 +269,22 @@ def extern(
     source = Extern(name, tuple(inputs), annotations_of(name, attrs), current_tag(tag))
     gives_calls = _gives_calls(name, fcompute)
     if gives_calls and dtype is None and not _are_pairs(outputs):
-        dtype = _common_dtype(name, inputs)
-    kinds = _kinds(name, outputs, dtype)
+        kinds = {tensor.dtype for tensor in inputs}
+        if len(kinds) != 1:
+            raise TypeError(f'te: extern "{name}" needs a dtype, its inputs have {len(kinds)} of them')
+        dtype = kinds.pop()
+    # Shape and dtype of each output.
+    if dtype is not None:
+        shapes = cast("Sequence[ShapeLike]", outputs if isinstance(outputs, list) else [outputs])
+        dtypes = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * len(shapes)
+        if len(dtypes) != len(shapes):
+            raise TypeError(f'te: extern "{name}" has {len(shapes)} shapes, got {len(dtypes)} dtypes')
+        kinds = list(zip(shapes, cast("list[DTypeLike]", dtypes), strict=True))
+    else:
+        for pair in cast("Sequence[object]", outputs):
+            if not isinstance(pair, tuple) or len(cast("tuple[object, ...]", pair)) != 2:
+                raise TypeError(f'te: outputs of extern "{name}" are pairs of shape and dtype, or shapes with dtype=')
+        kinds = list(cast("Sequence[tuple[ShapeLike, DTypeLike]]", outputs))
     names = [name] if len(kinds) == 1 else [f"{name}_v{i}" for i in range(len(kinds))]
     made = tuple(
         Tensor(each, to_shape(each, shape), to_element_type(each, kind), source, i)
@@ -310,35 +324,10 @@ def _calls(name: str, given: object) -> Sequence[Call]:
     return found
 
 
-def _common_dtype(name: str, inputs: Sequence[Tensor]) -> DTypeLike:
-    kinds = {tensor.dtype for tensor in inputs}
-    if len(kinds) != 1:
-        raise TypeError(f'te: extern "{name}" needs a dtype, its inputs have {len(kinds)} of them')
-    return kinds.pop()
-
-
 def _are_pairs(outputs: Sequence[object]) -> bool:
     """Whether all outputs are pairs of shape and dtype."""
     pairs = [cast("tuple[object, ...]", each) for each in outputs if isinstance(each, tuple)]
     return len(pairs) == len(outputs) and all(len(pair) == 2 and isinstance(pair[0], tuple | list) for pair in pairs)
-
-
-def _kinds(
-    name: str,
-    outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike],
-    dtype: DTypeLike | Sequence[DTypeLike] | None,
-) -> list[tuple[ShapeLike, DTypeLike]]:
-    """Shape and dtype of each output."""
-    if dtype is not None:
-        shapes = cast("Sequence[ShapeLike]", outputs if isinstance(outputs, list) else [outputs])
-        dtypes = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * len(shapes)
-        if len(dtypes) != len(shapes):
-            raise TypeError(f'te: extern "{name}" has {len(shapes)} shapes, got {len(dtypes)} dtypes')
-        return list(zip(shapes, cast("list[DTypeLike]", dtypes), strict=True))
-    for pair in cast("Sequence[object]", outputs):
-        if not isinstance(pair, tuple) or len(cast("tuple[object, ...]", pair)) != 2:
-            raise TypeError(f'te: outputs of extern "{name}" are pairs of shape and dtype, or shapes with dtype=')
-    return list(cast("Sequence[tuple[ShapeLike, DTypeLike]]", outputs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +350,15 @@ def extern_primfunc(inputs: Sequence[Tensor], primfunc: PrimFuncOp | ModuleOp) -
     Raises ValueError where shapes or dtypes do not fit, and for a function with scalars or without outputs; TypeError
     for what is no function.
     """
-    func = _the_function(primfunc)
+    if isinstance(primfunc, PrimFuncOp):
+        func = primfunc
+    else:
+        if not isinstance(cast("object", primfunc), ModuleOp):
+            raise TypeError(f"te: extern_primfunc expected a tir.prim_func or a module, got {type(primfunc).__name__}")
+        funcs = [op for op in primfunc.body.block.ops if isinstance(op, PrimFuncOp)]
+        if len(funcs) != 1:
+            raise ValueError(f"te: extern_primfunc expected a module of one function, got {len(funcs)}")
+        func = funcs[0]
     name = func.sym_name.data
     if len(func.buffer_params) != len(func.params):
         raise ValueError(f'te: "{name}" has parameters that are no buffers, expected buffers only')
@@ -383,17 +380,6 @@ def extern_primfunc(inputs: Sequence[Tensor], primfunc: PrimFuncOp | ModuleOp) -
     object.__setattr__(source, "arguments", tuple(arguments))
     object.__setattr__(source, "outputs", tuple(outputs))
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-
-def _the_function(given: PrimFuncOp | ModuleOp) -> PrimFuncOp:
-    if isinstance(given, PrimFuncOp):
-        return given
-    if not isinstance(cast("object", given), ModuleOp):
-        raise TypeError(f"te: extern_primfunc expected a tir.prim_func or a module, got {type(given).__name__}")
-    funcs = [op for op in given.body.block.ops if isinstance(op, PrimFuncOp)]
-    if len(funcs) != 1:
-        raise ValueError(f"te: extern_primfunc expected a module of one function, got {len(funcs)}")
-    return funcs[0]
 
 
 def _symbols(func: PrimFuncOp, params: Sequence[SSAValue[BufferType]], inputs: Sequence[Tensor]) -> dict[str, Dim]:

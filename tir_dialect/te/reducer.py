@@ -82,18 +82,6 @@ class Reducer:
             operands = operands_of(self.name, cast("Operand", expr), axis)
             return self.combined(operands[:1], operands[1:])[0]
         sources = expr if isinstance(expr, tuple) else (as_expr(self.name, expr),)
-        axes = self._axes(axis)
-        identities = self.identities([source.dtype for source in sources])
-        self.combined(identities, sources)
-        if where is not None:
-            condition = as_condition(self.name, where)
-            sources = tuple(nodes.conditional(condition, s, i) for s, i in zip(sources, identities, strict=True))
-        starts = () if init is None else self._starts(init, sources, axes)
-        operands = (*sources, *starts, *(bound for each in axes for bound in (each.lo, each.extent)))
-        results = tuple(nodes.reduce(self, operands, axes, which, bool(starts)) for which in range(len(sources)))
-        return results if isinstance(expr, tuple) else results[0]
-
-    def _axes(self, axis: Axes) -> tuple[IterVar, ...]:
         axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
         for each in axes:
             if each.kind != "reduce":
@@ -108,7 +96,15 @@ class Reducer:
                     raise ValueError(
                         f'te.{self.name}: the bounds of "{each.name}" use "{used.name}", which has to come before it'
                     )
-        return axes
+        identities = self.identities([source.dtype for source in sources])
+        self.combined(identities, sources)
+        if where is not None:
+            condition = as_condition(self.name, where)
+            sources = tuple(nodes.conditional(condition, s, i) for s, i in zip(sources, identities, strict=True))
+        starts = () if init is None else self._starts(init, sources, axes)
+        operands = (*sources, *starts, *(bound for each in axes for bound in (each.lo, each.extent)))
+        results = tuple(nodes.reduce(self, operands, axes, which, bool(starts)) for which in range(len(sources)))
+        return results if isinstance(expr, tuple) else results[0]
 
     def _starts(self, init: Init, sources: tuple[Expr, ...], axes: tuple[IterVar, ...]) -> tuple[Expr, ...]:
         """The initial values; TypeError for dtypes other than the sources', ValueError if they depend on the axes."""

@@ -144,7 +144,21 @@ class _Builder:
     def _step(self, compute: Compute) -> Step:
         """The nest of one slice."""
         time, *others = compute.axes
-        self._check_order(compute, time)
+        # Refuses loads of slices that a step has not computed.
+        signs = Signs((time,))
+        for expr in post_order(compute.bodies):
+            if not isinstance(expr, nodes.Load) or expr.tensor not in self._renamed:
+                continue
+            index = expr.operands[0]
+            if expr.tensor in set(self._renamed).difference(self._states, self._updates):
+                late = index is not time
+            else:
+                late = signs.less_equal(time + (expr.tensor in self._updates), index)
+            if late:
+                raise ValueError(
+                    f'te: "{compute.name}" of scan "{self._name}" reads a slice of "{expr.tensor.name}" '
+                    "that the step has not computed"
+                )
         # an init runs where all scan iterators are 0
         kind = "scan" if compute.reduction is None else "opaque"
         count = IterVar(time.name, constant(0), self._scan.length, kind)
@@ -165,20 +179,3 @@ class _Builder:
         step = Step(name, axes, bodies, first=first)
         object.__setattr__(step, "outputs", targets)
         return step
-
-    def _check_order(self, compute: Compute, time: IterVar) -> None:
-        """Refuses loads of slices that a step has not computed."""
-        signs = Signs((time,))
-        for expr in post_order(compute.bodies):
-            if not isinstance(expr, nodes.Load) or expr.tensor not in self._renamed:
-                continue
-            index = expr.operands[0]
-            if expr.tensor in set(self._renamed).difference(self._states, self._updates):
-                late = index is not time
-            else:
-                late = signs.less_equal(time + (expr.tensor in self._updates), index)
-            if late:
-                raise ValueError(
-                    f'te: "{compute.name}" of scan "{self._name}" reads a slice of "{expr.tensor.name}" '
-                    "that the step has not computed"
-                )

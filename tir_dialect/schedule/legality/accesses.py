@@ -17,7 +17,7 @@ from tir_dialect.analysis.index_space import IndexSpace, Variable, extremes
 from tir_dialect.analysis.regions import AxisRange, BlockRegions, Region
 from tir_dialect.analysis.structure import ancestors, is_defined_inside, root_buffer
 from tir_dialect.dims import Dim, Prover, ceildiv, constant, floordiv, maximum, minimum, symbol
-from tir_dialect.ops.blocks import BlockOp, BufferViewOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
+from tir_dialect.ops.blocks import BlockOp, BufferViewOp, MatchBufferOp, ReadsOp, WritesOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
@@ -44,11 +44,29 @@ def _visit(space: IndexSpace, op: Operation) -> Iterator[Access]:
     if isinstance(op, BlockOp):
         declared = [inner for inner in op.body.block.ops if isinstance(inner, ReadsOp | WritesOp)]
         for inner in declared:
-            yield _through_views(space, inner, inner.buffer, isinstance(inner, WritesOp), _region(space, inner))
+            axes: list[Axis] = []
+            for axis in inner.axes:
+                low = space.dim_of(axis.lower)
+                high = None if axis.upper is None else space.dim_of(axis.upper)
+                if axis.upper is None:
+                    axes.append(Axis(low))
+                else:
+                    axes.append(Axis(None) if low is None or high is None else Axis(low, high - low))
+            yield _through_views(space, inner, inner.buffer, isinstance(inner, WritesOp), axes)
         said = {isinstance(inner, WritesOp) for inner in declared}
         yield from (access for access in _inside(space, op) if access.is_store not in said)
         return
-    yield from _own(space, op)
+    if isinstance(op, LoadOp | StoreOp):
+        axes = [Axis(space.dim_of(index) if isinstance(index.type, IndexType) else None) for index in op.indices]
+        if op.lanes is not None and all(isinstance(index.type, IndexType) for index in op.indices):
+            axes[-1] = Axis(axes[-1].low, constant(op.lanes))
+        yield _through_views(space, op, op.buffer, isinstance(op, StoreOp), axes)
+    elif isinstance(op, CallOp | ForeignCallOp):
+        for argument in op.arguments:
+            if isinstance(argument.type, BufferType):
+                whole = [Axis(None)] * argument.type.rank
+                yield _through_views(space, op, argument, False, whole)
+                yield _through_views(space, op, argument, True, whole)
     yield from _inside(space, op)
 
 
@@ -57,36 +75,6 @@ def _inside(space: IndexSpace, op: Operation) -> Iterator[Access]:
         for block in region.blocks:
             for inner in block.ops:
                 yield from _visit(space, inner)
-
-
-def _own(space: IndexSpace, op: Operation) -> Iterator[Access]:
-    if isinstance(op, LoadOp | StoreOp):
-        yield _through_views(space, op, op.buffer, isinstance(op, StoreOp), _element(space, op))
-    elif isinstance(op, CallOp | ForeignCallOp):
-        for argument in op.arguments:
-            if isinstance(argument.type, BufferType):
-                whole = [Axis(None)] * argument.type.rank
-                yield _through_views(space, op, argument, False, whole)
-                yield _through_views(space, op, argument, True, whole)
-
-
-def _element(space: IndexSpace, op: LoadOp | StoreOp) -> list[Axis]:
-    axes = [Axis(space.dim_of(index) if isinstance(index.type, IndexType) else None) for index in op.indices]
-    if op.lanes is not None and all(isinstance(index.type, IndexType) for index in op.indices):
-        axes[-1] = Axis(axes[-1].low, constant(op.lanes))
-    return axes
-
-
-def _region(space: IndexSpace, op: RegionOp) -> list[Axis]:
-    axes: list[Axis] = []
-    for axis in op.axes:
-        low = space.dim_of(axis.lower)
-        high = None if axis.upper is None else space.dim_of(axis.upper)
-        if axis.upper is None:
-            axes.append(Axis(low))
-        else:
-            axes.append(Axis(None) if low is None or high is None else Axis(low, high - low))
-    return axes
 
 
 def _through_views(space: IndexSpace, op: Operation, buffer: SSAValue, is_store: bool, axes: list[Axis]) -> Access:
@@ -226,7 +214,20 @@ def _fills_box(self: ScheduleState, access: Access, loops: Sequence[ForOp], box:
             return False
         start, reach = found.base, axis.width
         for term in found.terms:
-            values = _values(self, term.digit, names)
+            # The values that a digit of a loop variable takes; `None` if they depend on the loops `names`.
+            variable = self.space.variables.get(term.digit.source.as_symbol or "")
+            if (
+                variable is None
+                or variable.lower is None
+                or variable.upper is None
+                or not names.isdisjoint(variable.lower.symbols | variable.upper.symbols)
+            ):
+                values = None
+            elif term.digit == Digit(term.digit.source):
+                values = AxisRange(variable.lower, variable.upper - variable.lower)
+            else:
+                count = digit_range(self.space, term.digit)
+                values = None if count is None else AxisRange(constant(0), count)
             if values is None or self.space.prover.equal(term.factor, reach) is not True:
                 return False
             reach = term.factor * values.extent
@@ -241,19 +242,6 @@ def contains(prover: Prover, whole: AxisRange, part: AxisRange) -> bool:
     """Whether a range has all of the indices of another one."""
     ends = part.lower + part.extent, whole.lower + whole.extent
     return prover.less_equal(whole.lower, part.lower) is True and prover.less_equal(*ends) is True
-
-
-def _values(self: ScheduleState, digit: Digit, names: AbstractSet[str]) -> AxisRange | None:
-    """The values that a digit of a loop variable takes; `None` if they depend on the loops `names`."""
-    variable = self.space.variables.get(digit.source.as_symbol or "")
-    if variable is None or variable.lower is None or variable.upper is None:
-        return None
-    if not names.isdisjoint(variable.lower.symbols | variable.upper.symbols):
-        return None
-    if digit == Digit(digit.source):
-        return AxisRange(variable.lower, variable.upper - variable.lower)
-    count = digit_range(self.space, digit)
-    return None if count is None else AxisRange(constant(0), count)
 
 
 def _take_all(self: ScheduleState, digits: Sequence[Digit], names: AbstractSet[str]) -> bool:

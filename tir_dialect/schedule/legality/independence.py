@@ -251,7 +251,10 @@ def check_parallel(self: ScheduleState, loop: ForOp, buffers: AbstractSet[SSAVal
     for buffer in conflicting_buffers(self.space, loop):
         if buffers is not None and buffer not in buffers:
             continue
-        users = _blocks_touching(loop, buffer)
+        if any(buffer in touched_buffers(op) for op in bare_statements(loop)):
+            users = []
+        else:
+            users = [block for block in child_blocks(loop) if buffer in touched_buffers(block)]
         if len(users) != 1 or not _declared_independent(self, loop, users[0]):
             raise self.error(
                 f'the iterations of loop "{name}" are not independent: they share elements of {described(buffer)}'
@@ -271,7 +274,13 @@ def check_reorderable(self: ScheduleState, loops: Sequence[ForOp], order: Sequen
     blocks = child_blocks(inner)
     for block in blocks:
         _check_iterators(self, block, loops)
-        _check_reduction(self, block, loops, order)
+        # Refuses to change the order of instances that go to one element where that matters.
+        if block.init is not None:
+            instances = Instances(self, block)
+            apart = {op for op in loops if op not in instances.idle(instances.spatial)}
+            before, after = ([op for op in some if op not in apart] for some in (loops, order))
+            if before != after:
+                check_in_order(self, instances, loops)
         check_order(self, block, loops, order)
     if len(blocks) == 1:
         return
@@ -316,23 +325,6 @@ def _check_iterators(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]
                 f'loop "{variable.name_hint}" drives both spatial and reduce iterators of block '
                 f'"{block.block_name.data}", so its init could come too late'
             )
-
-
-def _check_reduction(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp], order: Sequence[ForOp]) -> None:
-    """Refuses to change the order of instances that go to one element where that matters."""
-    if block.init is None:
-        return
-    instances = Instances(self, block)
-    apart = {op for op in loops if op not in instances.idle(instances.spatial)}
-    before, after = ([op for op in some if op not in apart] for some in (loops, order))
-    if before != after:
-        check_in_order(self, instances, loops)
-
-
-def _blocks_touching(loop: ForOp, buffer: SSAValue) -> list[BlockOp]:
-    if any(buffer in touched_buffers(op) for op in bare_statements(loop)):
-        return []
-    return [block for block in child_blocks(loop) if buffer in touched_buffers(block)]
 
 
 def _declared_independent(self: ScheduleState, loop: ForOp, block: BlockOp) -> bool:

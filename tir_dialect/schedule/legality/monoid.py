@@ -61,7 +61,16 @@ def combination(self: ScheduleState, block: BlockOp) -> Combination:
         raise self.error(f'block "{name}" uses the memory of its results in several ways')
     _check_indices(self, block, stores, loads)
     repeated = _repeated(block)
-    combine = _dependent(self, name, body, loads)
+    values = {load.result for load in loads}
+    found: list[Operation] = []
+    for op in body:
+        if isinstance(op, StoreOp) or not any(operand in values for inner in op.walk() for operand in inner.operands):
+            continue
+        if not is_index_op(op):
+            raise self.error(f"block \"{name}\" combines its values by '{op.name}', expected pure ops")
+        found.append(op)
+        values.update(op.results)
+    combine = tuple(found)
     accumulators = tuple(first[buffer] for buffer in stores)
     sources = _sources(self, name, combine, accumulators, repeated)
     if any(store.value not in {result for op in combine for result in op.results} for store in stores.values()):
@@ -94,21 +103,6 @@ def _check_indices(
         if positions[0] != positions[1]:
             verb = "starts" if isinstance(access, StoreOp) else "loads"
             raise self.error(f'block "{name}" {verb} and stores its results at different indices')
-
-
-def _dependent(
-    self: ScheduleState, name: str, body: Sequence[Operation], loads: Sequence[LoadOp]
-) -> tuple[Operation, ...]:
-    values = {load.result for load in loads}
-    found: list[Operation] = []
-    for op in body:
-        if isinstance(op, StoreOp) or not any(operand in values for inner in op.walk() for operand in inner.operands):
-            continue
-        if not is_index_op(op):
-            raise self.error(f"block \"{name}\" combines its values by '{op.name}', expected pure ops")
-        found.append(op)
-        values.update(op.results)
-    return tuple(found)
 
 
 def _sources(

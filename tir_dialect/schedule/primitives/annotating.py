@@ -186,31 +186,36 @@ def annotate_buffer_access(
         raise self.error(f'expected "read" or "write", got "{buf_type}"')
     op, is_store = block.op, buf_type == "write"
     buffer = (written_buffer if is_store else read_buffer)(self, op, buffer_index)
-    wanted = _index_map(self, op, gen_new_ranges, 2 * len(shape_of(buffer)))
+    count = 2 * len(shape_of(buffer))
+    try:
+        wanted = IndexMap.of(
+            gen_new_ranges if isinstance(gen_new_ranges, str) else _flat(gen_new_ranges), len(op.iterators)
+        )
+    except ValueError as error:
+        raise self.error(str(error)) from None
+    if len(wanted.inputs) != len(op.iterators) or len(wanted.outputs) != count:
+        raise self.error(
+            f"expected {count} ends of ranges from {len(op.iterators)} iterators, got {len(wanted.outputs)} from "
+            f"{len(wanted.inputs)}"
+        )
+    known = {*wanted.inputs, *self.func.symbol_names}
+    unknown = frozenset[str]().union(*(end.symbols for end in wanted.outputs)) - known
+    if unknown:
+        raise self.error(f'region {wanted} uses "{min(unknown)}", which is no symbol of the function')
     self.record_as(gen_new_ranges, wanted)
     known = block_regions(op)
     ends = wanted.apply([known.iterators[value] for value in op.body.block.args])
     axes = tuple(AxisRange(low, high - low) for low, high in zip(ends[::2], ends[1::2], strict=True))
     said = Region(buffer, axes)
-    _check_region(self, op, known.space, said, is_store)
+    for low, touched in _known_ranges(op, known.space, said, is_store):
+        ends = touched.lower + touched.extent, low.lower + low.extent
+        if not known.space.prover.less_equal(low.lower, touched.lower) or not known.space.prover.less_equal(*ends):
+            verb = "writes" if is_store else "reads"
+            raise self.error(
+                f'expected a region of buffer "{said.buffer.name_hint}" with {touched}, which block '
+                f'"{op.block_name.data}" {verb}, got {low}'
+            )
     _declare(self, op, known, said, is_store)
-
-
-def _index_map(self: ScheduleState, block: BlockOp, ranges: Ranges, count: int) -> IndexMap:
-    try:
-        found = IndexMap.of(ranges if isinstance(ranges, str) else _flat(ranges), len(block.iterators))
-    except ValueError as error:
-        raise self.error(str(error)) from None
-    if len(found.inputs) != len(block.iterators) or len(found.outputs) != count:
-        raise self.error(
-            f"expected {count} ends of ranges from {len(block.iterators)} iterators, got {len(found.outputs)} from "
-            f"{len(found.inputs)}"
-        )
-    known = {*found.inputs, *self.func.symbol_names}
-    unknown = frozenset[str]().union(*(end.symbols for end in found.outputs)) - known
-    if unknown:
-        raise self.error(f'region {found} uses "{min(unknown)}", which is no symbol of the function')
-    return found
 
 
 def _flat(ranges: Callable[..., Sequence[tuple[DimLike, DimLike] | DimLike]]) -> Callable[..., Sequence[DimLike]]:
@@ -225,18 +230,6 @@ def _flat(ranges: Callable[..., Sequence[tuple[DimLike, DimLike] | DimLike]]) ->
         return [end for axis in axes for end in (axis if isinstance(axis, tuple) else (axis, to_dim(axis) + 1))]
 
     return ends
-
-
-def _check_region(self: ScheduleState, block: BlockOp, space: IndexSpace, said: Region, is_store: bool) -> None:
-    """Refuses a region that an access at known indices leaves."""
-    for low, touched in _known_ranges(block, space, said, is_store):
-        ends = touched.lower + touched.extent, low.lower + low.extent
-        if not space.prover.less_equal(low.lower, touched.lower) or not space.prover.less_equal(*ends):
-            verb = "writes" if is_store else "reads"
-            raise self.error(
-                f'expected a region of buffer "{said.buffer.name_hint}" with {touched}, which block '
-                f'"{block.block_name.data}" {verb}, got {low}'
-            )
 
 
 def _known_ranges(
@@ -394,15 +387,11 @@ def _convert(buffer: SSAValue, kind: BufferType, target: ElementType) -> None:
             value = _cast(InsertPoint.before(op), op.value, kind.element_type, target)
             op.operands[0] = value
         elif isinstance(op, LoadOp):
-            _load_back(op, kind.element_type, target)
-
-
-def _load_back(load: LoadOp, source: ElementType, target: ElementType) -> None:
-    users = [(use.operation, use.index) for use in load.result.uses]
-    result = Rewriter.replace_value_with_new_type(load.result, scalar_type(target))
-    value = _cast(InsertPoint.after(load), result, target, source)
-    for user, index in users:
-        user.operands[index] = value
+            users = [(use.operation, use.index) for use in op.result.uses]
+            result = Rewriter.replace_value_with_new_type(op.result, scalar_type(target))
+            value = _cast(InsertPoint.after(op), result, target, kind.element_type)
+            for user, index in users:
+                user.operands[index] = value
 
 
 def _cast(point: InsertPoint, value: SSAValue, source: ElementType, target: ElementType) -> SSAValue:

@@ -43,10 +43,24 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
     """
     if not blocks:
         raise self.error("expected a loop or at least one block, got none")
-    run = _run(self, blocks)
+    # The ops from the first to the last of those that hold the blocks, in the innermost position that holds them all.
+    position, tops = common_insert_point(blocks)
+    order = sorted(map(position.get_operation_index, tops))
+    run = list(position.ops)[order[0] : order[-1] + 1]
+    if isinstance(run[0], InitOp):
+        raise self.error("expected blocks that are all in the init of a block, or all behind it")
     loops = enclosing_loops(run[0])
     check_inits(self, run, loops)
-    leaving = _leaving(self, run)
+    # Computations of indices, and memory, that somebody after the last op uses: they move before the first.
+    leaving: list[Operation] = []
+    for op in run:
+        users = [use.operation for result in op.results for use in result.uses]
+        if all(any(is_inside(user, each) for each in run if each not in leaving) for user in users):
+            continue
+        own = any(operand.owner in run and operand.owner not in leaving for operand in op.operands)
+        if own or not (is_index_op(op) or isinstance(op, AllocBufferOp)):
+            raise self.error(f"a value of '{op.name}' between the blocks is used outside of them")
+        leaving.append(op)
     run = [op for op in run if op not in leaving]
     # In the order of the text, as operands that are set anew change the order of uses, and with it that of later steps.
     inside = dict.fromkeys(inner for op in run for inner in op.walk())
@@ -54,7 +68,11 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
     dependence = Dependence(lambda argument: any(argument is loop.induction_var for loop in loops))
     moving = [value for value in used if dependence.of(value)]
     around = [loop for loop in loops if loop.induction_var in dependence.of_all(moving)]
-    outer = _wrapping_block(self, blocks, around, run)
+    children = [block for op in run for block in ([op] if isinstance(op, BlockOp) else child_blocks(op))]
+    iterators = [(_kind(loop, children), loop.induction_var, loop.upper) for loop in around]
+    name = unique_block_name(self.func, f"outer_{''.join(f'{block.block_name.data}_' for block in blocks)}")
+    outer = BlockOp(name, iterators, name_hints=[f"v{loop.induction_var.name_hint or ''}" for loop in around])
+    outer.location = blocks[0].location
     values: dict[SSAValue, SSAValue] = {
         loop.induction_var: value for loop, value in zip(around, outer.body.block.args, strict=True)
     }
@@ -69,18 +87,6 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
     for op in inside:
         op.operands = [copies.get(operand, operand) for operand in op.operands]
     return outer
-
-
-def _run(self: ScheduleState, blocks: Sequence[BlockOp]) -> list[Operation]:
-    """The ops from the first to the last of those that hold the blocks, in the innermost position that holds
-    them all.
-    """
-    position, tops = common_insert_point(blocks)
-    order = sorted(map(position.get_operation_index, tops))
-    run = list(position.ops)[order[0] : order[-1] + 1]
-    if isinstance(run[0], InitOp):
-        raise self.error("expected blocks that are all in the init of a block, or all behind it")
-    return run
 
 
 def check_inits(self: ScheduleState, run: Sequence[Operation], loops: Sequence[ForOp]) -> None:
@@ -100,31 +106,6 @@ def check_inits(self: ScheduleState, run: Sequence[Operation], loops: Sequence[F
 def _is_of(value: SSAValue, ops: Collection[Operation]) -> bool:
     owner = value.owner
     return (owner.parent_op() if isinstance(owner, IRBlock) else owner) in ops
-
-
-def _leaving(self: ScheduleState, run: Sequence[Operation]) -> list[Operation]:
-    """Computations of indices, and memory, that somebody after the last op uses: they move before the first."""
-    leaving: list[Operation] = []
-    for op in run:
-        users = [use.operation for result in op.results for use in result.uses]
-        if all(any(is_inside(user, each) for each in run if each not in leaving) for user in users):
-            continue
-        own = any(operand.owner in run and operand.owner not in leaving for operand in op.operands)
-        if own or not (is_index_op(op) or isinstance(op, AllocBufferOp)):
-            raise self.error(f"a value of '{op.name}' between the blocks is used outside of them")
-        leaving.append(op)
-    return leaving
-
-
-def _wrapping_block(
-    self: ScheduleState, blocks: Sequence[BlockOp], loops: Sequence[ForOp], run: Sequence[Operation]
-) -> BlockOp:
-    children = [block for op in run for block in ([op] if isinstance(op, BlockOp) else child_blocks(op))]
-    iterators = [(_kind(loop, children), loop.induction_var, loop.upper) for loop in loops]
-    name = unique_block_name(self.func, f"outer_{''.join(f'{block.block_name.data}_' for block in blocks)}")
-    outer = BlockOp(name, iterators, name_hints=[f"v{loop.induction_var.name_hint or ''}" for loop in loops])
-    outer.location = blocks[0].location
-    return outer
 
 
 def _kind(loop: ForOp, blocks: Sequence[BlockOp]) -> IteratorKind:
@@ -202,7 +183,16 @@ def _tile(self: ScheduleState, loop: ForOp) -> BlockOp:
         if any((dim := self.space.dim_of(bound)) is None or not dim.symbols <= own for bound in op.operands):
             raise self.error(f'the bounds of loop "{op.induction_var.name_hint}" depend on loops outside')
     if block.init is not None:
-        _check_start(self, block, inner)
+        # Refuses loops inside after which the init of the new block would run otherwise than that of the block.
+        instances, name = Instances(self, block), block.block_name.data
+        check_in_order(self, instances, inner)
+        if not instances.start():
+            raise self.error(f'the loops may leave out the init of block "{name}"')
+        for op in instances.idle(range(len(block.iterators))):
+            if op in inner and self.space.less_equal(1, self.extent(op)) is not True:
+                raise self.error(
+                    f'loop "{op.induction_var.name_hint}" may be empty, but the init of "{name}" would run'
+                )
     outside, bounded = _conditions(self, block, inner)
     parts = [_divide(self, block, number, inner, number in bounded) for number in range(len(block.iterators))]
     outer = _outer_block(self, block, parts, outside, InsertPoint.before(loop))
@@ -211,17 +201,6 @@ def _tile(self: ScheduleState, loop: ForOp) -> BlockOp:
     outer.body.block.add_op(loop)
     _bind_inner(self, block, outer, parts, before, inner)
     return outer
-
-
-def _check_start(self: ScheduleState, block: BlockOp, inner: Sequence[ForOp]) -> None:
-    """Refuses loops inside after which the init of the new block would run otherwise than that of the block."""
-    instances, name = Instances(self, block), block.block_name.data
-    check_in_order(self, instances, inner)
-    if not instances.start():
-        raise self.error(f'the loops may leave out the init of block "{name}"')
-    for op in instances.idle(range(len(block.iterators))):
-        if op in inner and self.space.less_equal(1, self.extent(op)) is not True:
-            raise self.error(f'loop "{op.induction_var.name_hint}" may be empty, but the init of "{name}" would run')
 
 
 def _conditions(self: ScheduleState, block: BlockOp, inner: Sequence[ForOp]) -> tuple[list[Less | SSAValue], set[int]]:

@@ -346,7 +346,15 @@ class _Computed:
             if isinstance(op, BufferViewOp) or not is_index_op(op) or len(op.results) != 1:
                 continue
             if not _may_fail(op) and self._is_known(op):
-                self._keys[op.results[0]] = self._key(op)
+                # Equal for values that are equal.
+                operands = tuple(self._keys.get(operand, operand) for operand in op.operands)
+                parts = (*op.properties.items(), *op.attributes.items())
+                self._keys[op.results[0]] = (
+                    op.name,
+                    tuple(sorted(parts, key=lambda part: part[0])),
+                    op.results[0].type,
+                    operands,
+                )
 
     def _is_known(self, op: Operation) -> bool:
         return all(operand in self._keys or self._is_outside(operand) for operand in op.operands)
@@ -354,12 +362,6 @@ class _Computed:
     def _is_outside(self, value: SSAValue) -> bool:
         owner = value.owner.parent_op() if isinstance(value.owner, IRBlock) else value.owner
         return owner is not None and not is_inside(owner, self._block)
-
-    def _key(self, op: Operation) -> Hashable:
-        """Equal for values that are equal."""
-        operands = tuple(self._keys.get(operand, operand) for operand in op.operands)
-        parts = (*op.properties.items(), *op.attributes.items())
-        return (op.name, tuple(sorted(parts, key=lambda part: part[0])), op.results[0].type, operands)
 
     def tables(self, threshold: int) -> list[list[SSAValue]]:
         """Values to look up, those that are equal together."""
@@ -429,7 +431,16 @@ def _tabulate(self: ScheduleState, block: BlockOp, values: Sequence[SSAValue], s
     filler.block_name = StringAttr(unique_block_name(self.func, f"index_{suffix}"))
     arguments = [block.body.block.args[number] for number in numbers]
     for value, used in uses:
-        found = _looked_up(value, table, arguments)
+        # The value as an element of the table, right after where it was computed.
+        owner = value.owner
+        load = LoadOp(table, arguments)
+        ops: list[Operation] = [load]
+        if isinstance(value.type, IndexType):
+            ops.append(arith.IndexCastOp(load.result, IndexType()))
+        if isinstance(owner, Operation):
+            Rewriter.insert_op(ops, InsertPoint.after(owner))
+        found = ops[-1].results[0]
+        found.name_hint = value.name_hint
         for use in used:
             use.operation.operands[use.index] = found
     if any(isinstance(op, ReadsOp) for op in block.body.block.ops):
@@ -467,17 +478,3 @@ def _cloned(value: SSAValue, position: Operation, body: IRBlock, mapping: dict[S
         _cloned(operand, position, body, mapping)
     body.add_op(owner.clone(mapping))
     return mapping[value]
-
-
-def _looked_up(value: SSAValue, table: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-    """The value as an element of the table, right after where it was computed."""
-    owner = value.owner
-    load = LoadOp(table, indices)
-    ops: list[Operation] = [load]
-    if isinstance(value.type, IndexType):
-        ops.append(arith.IndexCastOp(load.result, IndexType()))
-    if isinstance(owner, Operation):
-        Rewriter.insert_op(ops, InsertPoint.after(owner))
-    found = ops[-1].results[0]
-    found.name_hint = value.name_hint
-    return found

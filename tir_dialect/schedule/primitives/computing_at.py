@@ -101,7 +101,16 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
         own_allocation(self, buffer)
     reads = _consumer_accesses(self, op, target, positions.keys())
     _check_inputs(self, op, target)
-    _check_instances(self, op, target)
+    # Refuses what instances that the block has then but not now, or another order of them, would change.
+    instances = Instances(self, op, common_loop(op, target))
+    everything = range(len(op.iterators))
+    check_new_instances(self, instances, instances.extents(everything), everything, accesses_of(op))
+    if instances.reduced and not instances.take_all(everything):
+        raise self.error(
+            f'the loops of block "{op.block_name.data}" do not take its iterators through all values, so elements '
+            "are reduced over different ones"
+        )
+    check_in_order(self, instances)
     ranges = _needed(self, op, target, reads, positions)
     point = insert_point_in(self, target, index, before=[access.op for access in reads])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
@@ -153,19 +162,6 @@ def _check_inputs(self: ScheduleState, block: BlockOp, target: ForOp) -> None:
         raise self.error(f'{describe(writer)} writes an input of block "{name}" before it would run')
     if not comes_before(self, block, top):
         raise self.error(f'block "{name}" comes after loop "{target.induction_var.name_hint}"')
-
-
-def _check_instances(self: ScheduleState, block: BlockOp, target: ForOp) -> None:
-    """Refuses what instances that the block has then but not now, or another order of them, would change."""
-    instances = Instances(self, block, common_loop(block, target))
-    everything = range(len(block.iterators))
-    check_new_instances(self, instances, instances.extents(everything), everything, accesses_of(block))
-    if instances.reduced and not instances.take_all(everything):
-        raise self.error(
-            f'the loops of block "{block.block_name.data}" do not take its iterators through all values, so elements '
-            "are reduced over different ones"
-        )
-    check_in_order(self, instances)
 
 
 def _needed(
@@ -235,7 +231,14 @@ def _move_after_producers(
     check_movable(self, op, target)
     if not comes_before(self, target, op):
         raise self.error(f'block "{block.name}" comes before loop "{loop.name}"')
-    writes = _produced(self, op, target)
+    inputs = read_buffers(op)
+    writes: dict[SSAValue, list[Access]] = {}
+    for access in accesses_in(self.space, target):
+        if access.is_store and access.buffer in inputs:
+            writes.setdefault(access.buffer, []).append(access)
+    if not writes:
+        name = target.induction_var.name_hint
+        raise self.error(f'nothing in loop "{name}" writes what block "{op.block_name.data}" reads')
     _check_complete(self, op, target, writes)
     _check_others(self, op, target, writes)
     _check_outside_values(self, op, target)
@@ -255,26 +258,10 @@ def _move_after_producers(
     # iterations may read what others have written
     sink_allocations(writes, target, lambda buffer, each: buffer not in conflicting_buffers(self.space, each))
     if in_parts:
-        _check_parts(self, op, common)
-
-
-def _check_parts(self: ScheduleState, block: BlockOp, common: ForOp | None) -> None:
-    """Refuses a reduction in parts, where it has come to, of which one may come twice, or before the init."""
-    check_in_order(self, Instances(self, block, common))
-    if init_placement(block) is None:
-        raise self.error(f'the init of block "{block.block_name.data}" could come after a part of the reduction')
-
-
-def _produced(self: ScheduleState, block: BlockOp, target: ForOp) -> dict[SSAValue, list[Access]]:
-    inputs = read_buffers(block)
-    found: dict[SSAValue, list[Access]] = {}
-    for access in accesses_in(self.space, target):
-        if access.is_store and access.buffer in inputs:
-            found.setdefault(access.buffer, []).append(access)
-    if not found:
-        name = target.induction_var.name_hint
-        raise self.error(f'nothing in loop "{name}" writes what block "{block.block_name.data}" reads')
-    return found
+        # Refuses a reduction in parts, where it has come to, of which one may come twice, or before the init.
+        check_in_order(self, Instances(self, op, common))
+        if init_placement(op) is None:
+            raise self.error(f'the init of block "{op.block_name.data}" could come after a part of the reduction')
 
 
 def _check_complete(self: ScheduleState, block: BlockOp, target: ForOp, writes: Writes) -> None:

@@ -63,9 +63,25 @@ def compute_inline(self: ScheduleState, block: Block) -> None:
     loads, declared = _reads_of(self, allocation.buffer, producer.store)
     positions = _positions(self, block.op, producer.store, producer.store.indices)
     _check_inputs(self, producer, loads)
-    _check_in_scope(self, producer, loads)
+    # Refuses a producer that uses what is defined around it, but not around all of its consumers.
+    used = dict.fromkeys(operand for op in producer.op.body.walk() for operand in op.operands)
+    for value in used:
+        scope = value.owner.parent_op()
+        outside = next((load for load in loads if all(op is not scope for op in ancestors(load))), None)
+        if outside is not None and not is_defined_inside(value, producer.op):
+            raise self.error(
+                f'"{value.name_hint}" is local to where block "{producer.op.block_name.data}" is, '
+                f"expected a value that {describe(outside)} can use, too"
+            )
     check_declared(self, declared, loads)
-    _check_elements(self, producer, positions)
+    # Refuses a producer that does not run for all elements if for the others it might load what is not there.
+    instances = Instances(self, producer.op)
+    numbers = range(len(producer.op.iterators))
+    extents = instances.extents(numbers)
+    for index, extent in zip(positions, shape_of(producer.store.buffer), strict=True):
+        if index is not None:
+            extents[index] = extent
+    check_new_instances(self, instances, extents, numbers, producer.loads)
     computed: dict[tuple[object, ...], SSAValue] = {}
     read: list[LoadOp] = []
     for load in loads:
@@ -132,41 +148,13 @@ def _check_inputs(self: ScheduleState, producer: ElementBlock, loads: Sequence[L
     if not loads:
         return
     writer = runs_between(self, producer.op, loads, inputs, writes_only=True)
-    writer = writer or _own_write(loads, inputs)
+    # A store to an input in a block that would load it in place of the result.
+    blocks = {block for load in loads if (block := enclosing_block(load)) is not None}
+    inside = (op for block in blocks for op in block.body.walk())
+    writer = writer or next((op for op in inside if touches(op, inputs, writes_only=True)), None)
     if writer is not None:
         name = producer.op.block_name.data
         raise self.error(f'{describe(writer)} writes an input of block "{name}" before its result is used')
-
-
-def _check_in_scope(self: ScheduleState, producer: ElementBlock, loads: Sequence[LoadOp]) -> None:
-    """Refuses a producer that uses what is defined around it, but not around all of its consumers."""
-    used = dict.fromkeys(operand for op in producer.op.body.walk() for operand in op.operands)
-    for value in used:
-        scope = value.owner.parent_op()
-        outside = next((load for load in loads if all(op is not scope for op in ancestors(load))), None)
-        if outside is not None and not is_defined_inside(value, producer.op):
-            raise self.error(
-                f'"{value.name_hint}" is local to where block "{producer.op.block_name.data}" is, '
-                f"expected a value that {describe(outside)} can use, too"
-            )
-
-
-def _check_elements(self: ScheduleState, producer: ElementBlock, positions: Sequence[int | None]) -> None:
-    """Refuses a producer that does not run for all elements if for the others it might load what is not there."""
-    instances = Instances(self, producer.op)
-    numbers = range(len(producer.op.iterators))
-    extents = instances.extents(numbers)
-    for index, extent in zip(positions, shape_of(producer.store.buffer), strict=True):
-        if index is not None:
-            extents[index] = extent
-    check_new_instances(self, instances, extents, numbers, producer.loads)
-
-
-def _own_write(loads: Sequence[LoadOp], inputs: set[SSAValue]) -> Operation | None:
-    """A store to an input in a block that would load it in place of the result."""
-    blocks = {block for load in loads if (block := enclosing_block(load)) is not None}
-    inside = (op for block in blocks for op in block.body.walk())
-    return next((op for op in inside if touches(op, inputs, writes_only=True)), None)
 
 
 def _clone_body(
@@ -205,7 +193,16 @@ def work_in_copy(self: ScheduleState, consumer: ElementBlock, load: LoadOp) -> N
     Refuses a copy of a part, and a copy that others write while the buffer is in use.
     """
     buffer, copy = load.buffer, consumer.store.buffer
-    order = _order_of_indices(self, consumer, load)
+    # For each dimension of the copy that of the buffer which has the same index, `None` for the index 0.
+    block = consumer.op
+    there = iterators_of_indices(block, load.indices) or []
+    back = iterators_of_indices(block, consumer.store.indices) or []
+    for position, extent in zip(there, shape_of(load.buffer), strict=True):
+        covered = constant(1) if position is None else iterator_extent(self, block, position)
+        if self.space.prover.equal(covered, extent) is not True:
+            name, hint = block.block_name.data, load.buffer.name_hint
+            raise self.error(f'block "{name}" copies {covered} of {extent} elements of buffer "{hint}"')
+    order = [there.index(position) if position in there else None for position in back]
     uses = [use.operation for use in buffer.uses if use.operation is not load]
     producers = {op: _scalar_access(self, op, buffer) for op in uses}
     for producer in dict.fromkeys(producers.values()):
@@ -222,19 +219,6 @@ def work_in_copy(self: ScheduleState, consumer: ElementBlock, load: LoadOp) -> N
             old = list(op.indices)
             indices = [zero if position is None else old[position] for position in order]
             _use_copy(op, copy, [index for index in indices if index is not None])
-
-
-def _order_of_indices(self: ScheduleState, consumer: ElementBlock, load: LoadOp) -> list[int | None]:
-    """For each dimension of the copy that of the buffer which has the same index, `None` for the index 0."""
-    block = consumer.op
-    there = iterators_of_indices(block, load.indices) or []
-    back = iterators_of_indices(block, consumer.store.indices) or []
-    for position, extent in zip(there, shape_of(load.buffer), strict=True):
-        covered = constant(1) if position is None else iterator_extent(self, block, position)
-        if self.space.prover.equal(covered, extent) is not True:
-            name, hint = block.block_name.data, load.buffer.name_hint
-            raise self.error(f'block "{name}" copies {covered} of {extent} elements of buffer "{hint}"')
-    return [there.index(position) if position in there else None for position in back]
 
 
 def _scalar_access(self: ScheduleState, op: Operation, buffer: SSAValue) -> BlockOp:
@@ -291,25 +275,29 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
     if is_plain_copy(consumer, loads) and any(isinstance(op, LoadOp) for op in users):
         work_in_copy(self, consumer, loads[0])
     else:
-        _apply(self, consumer, loads, allocation)
+        # The producer stores what the consumer computes of its values.
+        buffer = allocation.buffer
+        stores = [use.operation for use in buffer.uses if use.operation not in loads]
+        reader = next((op for op in stores if isinstance(op, LoadOp)), None)
+        if reader is not None:
+            raise self.error(f'buffer "{buffer.name_hint}" is updated by {describe(reader)}: its values are not final')
+        store = stores[0] if len(stores) == 1 else None
+        producer = None if store is None else enclosing_block(store)
+        if not isinstance(store, StoreOp) or store.lanes is not None or producer is None:
+            raise self.error(f'buffer "{buffer.name_hint}" has {len(stores)} writes, expected one scalar store')
+        check_moved_up(self, consumer, producer, allocation.buffer)
+        if consumer.store.buffer in read_buffers(consumer.op):
+            _check_distinct(self, consumer.op, producer)
+            _check_distinct(self, producer, consumer.op)
+        values = _values_at(self, consumer.op, loads[0], store, allocation)
+        known: dict[SSAValue, SSAValue] = {load.result: store.value for load in loads}
+        point = _where_it_runs(self, consumer.op, values, store)
+        clone_ops(consumer.op.body.block, {**values, **known}, point, skip=loads)
+        Rewriter.erase_op(store)
     if position is not None:
         hoist_allocation(consumer.store.buffer, position)
     erase_nest(block.op)
     Rewriter.erase_op(allocation)
-
-
-def _apply(self: ScheduleState, consumer: ElementBlock, loads: Sequence[LoadOp], allocation: AllocBufferOp) -> None:
-    """Lets the producer store what the consumer computes of its values."""
-    store, producer = _producer_store(self, allocation, loads)
-    check_moved_up(self, consumer, producer, allocation.buffer)
-    if consumer.store.buffer in read_buffers(consumer.op):
-        _check_distinct(self, consumer.op, producer)
-        _check_distinct(self, producer, consumer.op)
-    values = _values_at(self, consumer.op, loads[0], store, allocation)
-    known: dict[SSAValue, SSAValue] = {load.result: store.value for load in loads}
-    point = _where_it_runs(self, consumer.op, values, store)
-    clone_ops(consumer.op.body.block, {**values, **known}, point, skip=loads)
-    Rewriter.erase_op(store)
 
 
 def _intermediate(self: ScheduleState, consumer: ElementBlock) -> tuple[AllocBufferOp, list[LoadOp]]:
@@ -370,27 +358,16 @@ def _check_distinct(self: ScheduleState, block: BlockOp, other: BlockOp) -> None
             )
 
 
-def _producer_store(self: ScheduleState, allocation: AllocBufferOp, loads: Sequence[LoadOp]) -> tuple[StoreOp, BlockOp]:
-    """What stores the elements of a buffer, and the block that it is in."""
-    buffer = allocation.buffer
-    stores = [use.operation for use in buffer.uses if use.operation not in loads]
-    reader = next((op for op in stores if isinstance(op, LoadOp)), None)
-    if reader is not None:
-        raise self.error(f'buffer "{buffer.name_hint}" is updated by {describe(reader)}: its values are not final')
-    store = stores[0] if len(stores) == 1 else None
-    producer = None if store is None else enclosing_block(store)
-    if not isinstance(store, StoreOp) or store.lanes is not None or producer is None:
-        raise self.error(f'buffer "{buffer.name_hint}" has {len(stores)} writes, expected one scalar store')
-    return store, producer
-
-
 def _values_at(
     self: ScheduleState, block: BlockOp, load: LoadOp, store: StoreOp, allocation: AllocBufferOp
 ) -> dict[SSAValue, SSAValue]:
     """The values of a block's iterators in the instance that loads what `store` has stored."""
     positions = iterators_of_indices(block, load.indices)
     if positions is not None:
-        _check_units(self, block, allocation, positions)
+        for position, extent in zip(positions, allocation.buffer_type.shape, strict=True):
+            if position is None and extent.constant_value != 1:
+                name, hint = block.block_name.data, allocation.buffer.name_hint
+                raise self.error(f'block "{name}" covers 1 of {extent} elements of buffer "{hint}"')
         return bind_iterators(self, block, positions, store.indices)
     space, outside = IndexSpace(block), IndexSpace(enclosing_block(store) or self.func)
     indices = [space.dim_of(index) for index in load.indices]
@@ -406,16 +383,6 @@ def _values_at(
     for position, value in zip(target_dims, store.indices, strict=True):
         emitter.remember(position or constant(0), value)
     return {value: emitter.emit(outside.prover.simplify(found[name])) for value, name in names.items()}
-
-
-def _check_units(
-    self: ScheduleState, block: BlockOp, allocation: AllocBufferOp, positions: Sequence[int | None]
-) -> None:
-    """Refuses the index 0 where there are other elements."""
-    for position, extent in zip(positions, allocation.buffer_type.shape, strict=True):
-        if position is None and extent.constant_value != 1:
-            name, hint = block.block_name.data, allocation.buffer.name_hint
-            raise self.error(f'block "{name}" covers 1 of {extent} elements of buffer "{hint}"')
 
 
 def _where_it_runs(

@@ -90,7 +90,15 @@ def transform_layout(
     5. a `pad_value` for a parameter that is read and written, or whose unused elements cannot be determined.
     """
     value = any_buffer(self, block.op, buffer)
-    kind = _layout_of(self, value)
+    # The type of an allocated buffer, or of a parameter of a function that nobody else calls; refuses others.
+    if value.owner is not self.func.body.block:
+        kind = own_allocation(self, value).buffer_type
+    else:
+        module, name = self.func.parent_op(), self.func.sym_name.data
+        for op in () if module is None else module.walk():
+            if any(_names(attribute, name) for attribute in op.properties.values()) and op is not self.func:
+                raise self.error(f"buffer \"{value.name_hint}\" is a parameter, and '{op.name}' calls the function")
+        kind = SSAValue.get(value, type=BufferType).type
     try:
         wanted = IndexMap.of(index_map, kind.rank)
     except ValueError as error:
@@ -109,17 +117,6 @@ def transform_layout(
     move_accesses(self, accesses, wanted)
     if padding is not None and fills:
         fill(self, value, padding, free)
-
-
-def _layout_of(self: ScheduleState, buffer: SSAValue) -> BufferType:
-    """The type of an allocated buffer, or of a parameter of a function that nobody else calls; refuses others."""
-    if buffer.owner is not self.func.body.block:
-        return own_allocation(self, buffer).buffer_type
-    module, name = self.func.parent_op(), self.func.sym_name.data
-    for op in () if module is None else module.walk():
-        if any(_names(attribute, name) for attribute in op.properties.values()) and op is not self.func:
-            raise self.error(f"buffer \"{buffer.name_hint}\" is a parameter, and '{op.name}' calls the function")
-    return SSAValue.get(buffer, type=BufferType).type
 
 
 def _names(attribute: Attribute, name: str) -> bool:
@@ -342,10 +339,28 @@ def rolling_buffer(self: ScheduleState, block: Block, write_buffer_index: Which)
     for loop in enclosing_loops(op):
         if is_inside(loop, window.loop):
             check_serial(self, self.loop(loop))
-    _check_uses(self, op, buffer, window)
+    # Refuses other writers, and reads before the block or of what is not in the window.
+    name, hint = op.block_name.data, buffer.name_hint
+    for access in accesses_in(self.space, self.func):
+        if access.buffer is not buffer or is_inside(access.op, op):
+            continue
+        if access.is_store:
+            raise self.error(f'{describe(access.op)} writes buffer "{hint}", too')
+        if not is_inside(access.op, window.loop) or not comes_before(self, op, access.op):
+            raise self.error(f'{describe(access.op)} reads buffer "{hint}" outside of the loops behind block "{name}"')
+        if not _is_inside_window(self, access, window):
+            extent = window.range.extent
+            raise self.error(f'{describe(access.op)} reads buffer "{hint}" outside of a window of {extent} elements')
     _check_inputs(self, op, window.loop, {buffer})
     accesses = buffer_accesses(self, buffer)
-    _compute_what_is_new(self, op, window)
+    # Lets the block run in the first iteration, and for what the iteration before has not computed.
+    binding = self.space.dim_of(op.iterators[window.iterator].binding) or window.range.lower
+    iteration = self.symbol(window.loop) - self.lower(window.loop)
+    missing = window.before - binding
+    emitter = Materializer(self.func, self.space, InsertPoint.before(op))
+    condition = emit_conditions(emitter, [Less(minimum(iteration, missing), constant(1))])
+    if condition is not None:
+        add_condition(op, condition)
     if is_inside(own_allocation(self, buffer), window.loop):
         hoist_allocation(buffer, window.loop)
     names = [f"i{axis}" for axis in range(kind.rank)]
@@ -359,7 +374,14 @@ def rolling_buffer(self: ScheduleState, block: Block, write_buffer_index: Which)
 
 def _window(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> _Window:
     """The outermost loop in which windows of an axis overlap; refuses if there is none."""
-    positions = _positions(self, block, buffer)
+    stores = [op for op in block.body.walk() if isinstance(op, StoreOp) and op.buffer is buffer]
+    found = [iterators_of_indices(block, store.indices) for store in stores if store.lanes is None]
+    if not stores or len(found) < len(stores) or found[0] is None or any(each != found[0] for each in found):
+        name = block.block_name.data
+        raise self.error(
+            f'block "{name}" stores to buffer "{buffer.name_hint}" at other indices than its iterators, each once'
+        )
+    positions = found[0]
     for loop in enclosing_loops(block):
         for axis, number in enumerate(positions):
             found = None if number is None else _window_in(self, block, loop, axis, number)
@@ -369,17 +391,6 @@ def _window(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> _Window:
         f'no loop around block "{block.block_name.data}" needs elements of buffer "{buffer.name_hint}" again that '
         "the iteration before it needed"
     )
-
-
-def _positions(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> Sequence[int | None]:
-    stores = [op for op in block.body.walk() if isinstance(op, StoreOp) and op.buffer is buffer]
-    found = [iterators_of_indices(block, store.indices) for store in stores if store.lanes is None]
-    if not stores or len(found) < len(stores) or found[0] is None or any(each != found[0] for each in found):
-        name = block.block_name.data
-        raise self.error(
-            f'block "{name}" stores to buffer "{buffer.name_hint}" at other indices than its iterators, each once'
-        )
-    return found[0]
 
 
 def _window_in(self: ScheduleState, block: BlockOp, loop: ForOp, axis: int, number: int) -> _Window | None:
@@ -407,21 +418,6 @@ def _window_in(self: ScheduleState, block: BlockOp, loop: ForOp, axis: int, numb
     overlaps = moves and self.space.less_equal(step + 1, found.extent)
     before = found.lower.substitute({variable.as_symbol or "": variable - 1}) + found.extent
     return _Window(loop, axis, number, found, before) if overlaps else None
-
-
-def _check_uses(self: ScheduleState, block: BlockOp, buffer: SSAValue, window: _Window) -> None:
-    """Refuses other writers, and reads before the block or of what is not in the window."""
-    name, hint = block.block_name.data, buffer.name_hint
-    for access in accesses_in(self.space, self.func):
-        if access.buffer is not buffer or is_inside(access.op, block):
-            continue
-        if access.is_store:
-            raise self.error(f'{describe(access.op)} writes buffer "{hint}", too')
-        if not is_inside(access.op, window.loop) or not comes_before(self, block, access.op):
-            raise self.error(f'{describe(access.op)} reads buffer "{hint}" outside of the loops behind block "{name}"')
-        if not _is_inside_window(self, access, window):
-            extent = window.range.extent
-            raise self.error(f'{describe(access.op)} reads buffer "{hint}" outside of a window of {extent} elements')
 
 
 def _is_inside_window(self: ScheduleState, access: Access, window: _Window) -> bool:
@@ -457,14 +453,3 @@ def _check_inputs(self: ScheduleState, block: BlockOp, loop: ForOp, known: set[S
 def _updates(block: BlockOp, store: StoreOp) -> bool:
     """Whether what a block stores to an element may depend on what was there."""
     return block.init is None and root_buffer(store.buffer) in read_buffers(block)
-
-
-def _compute_what_is_new(self: ScheduleState, block: BlockOp, window: _Window) -> None:
-    """Lets the block run in the first iteration, and for what the iteration before has not computed."""
-    binding = self.space.dim_of(block.iterators[window.iterator].binding) or window.range.lower
-    iteration = self.symbol(window.loop) - self.lower(window.loop)
-    missing = window.before - binding
-    emitter = Materializer(self.func, self.space, InsertPoint.before(block))
-    condition = emit_conditions(emitter, [Less(minimum(iteration, missing), constant(1))])
-    if condition is not None:
-        add_condition(block, condition)

@@ -120,7 +120,16 @@ def split(
         )
     if not exact and not all(isinstance(op, BlockOp) for op in guarded_ops(loop.op.body.block)):
         check_inits(self, [loop.op], [loop.op])
-    ops = _build_nest(self, loop.op, extents)
+    # Empty loops before `loop`, of which the outermost has its annotations.
+    emitter = Materializer(self.func, self.space, InsertPoint.before(loop.op))
+    hint = loop.op.induction_var.name_hint or "i"
+    ops = [ForOp(emitter.emit(extent), name_hint=f"{hint}{number}") for number, extent in enumerate(extents)]
+    ops[0].annotations = loop.op.annotations
+    for outer, inner in pairwise(ops):
+        outer.body.block.add_op(inner)
+    for op in ops:
+        op.location = loop.op.location
+    Rewriter.insert_op(ops[0], InsertPoint.before(loop.op))
     _bind_split(self, loop.op, ops, extents, exact)
     return tuple(self.loop(op) for op in ops)
 
@@ -162,20 +171,6 @@ def as_list(factors: Sequence[Factor]) -> str:
     return f"[{', '.join(map(str, factors))}]"
 
 
-def _build_nest(self: ScheduleState, loop: ForOp, extents: Sequence[Dim]) -> list[ForOp]:
-    """Empty loops before `loop`, of which the outermost has its annotations."""
-    emitter = Materializer(self.func, self.space, InsertPoint.before(loop))
-    hint = loop.induction_var.name_hint or "i"
-    ops = [ForOp(emitter.emit(extent), name_hint=f"{hint}{number}") for number, extent in enumerate(extents)]
-    ops[0].annotations = loop.annotations
-    for outer, inner in pairwise(ops):
-        outer.body.block.add_op(inner)
-    for op in ops:
-        op.location = loop.location
-    Rewriter.insert_op(ops[0], InsertPoint.before(loop))
-    return ops
-
-
 def _bind_split(self: ScheduleState, loop: ForOp, ops: Sequence[ForOp], extents: Sequence[Dim], exact: bool) -> None:
     lower = self.lower(loop)
     body = ops[-1].body.block
@@ -213,7 +208,16 @@ def fuse(self: ScheduleState, *loops: Loop) -> Loop:
     """
     extents = _check_fusable(self, loops)
     _check_inits(self, loops)
-    annotations = _annotations(self, loops)
+    # What is said about the loops; refuses those of which different things are said.
+    annotations: dict[str, Attribute] = {}
+    for loop in loops:
+        if loop.op.annotations is None:
+            continue
+        for key, value in loop.op.annotations.data.items():
+            if (other := annotations.setdefault(key, value)) != value:
+                raise self.error(
+                    f'expected one annotation "{key}", got {value} of loop "{loop.name}" and {other} outside of it'
+                )
     outer, inner = loops[0].op, loops[-1].op
     emitter = Materializer(self.func, self.space, InsertPoint.before(outer))
     hint = "".join(loop.name for loop in loops)
@@ -238,20 +242,6 @@ def fuse(self: ScheduleState, *loops: Loop) -> Loop:
     self.changed()
     simplify_bindings(self, fused)
     return self.loop(fused)
-
-
-def _annotations(self: ScheduleState, loops: Sequence[Loop]) -> dict[str, Attribute]:
-    """What is said about the loops; refuses those of which different things are said."""
-    found: dict[str, Attribute] = {}
-    for loop in loops:
-        if loop.op.annotations is None:
-            continue
-        for key, value in loop.op.annotations.data.items():
-            if (other := found.setdefault(key, value)) != value:
-                raise self.error(
-                    f'expected one annotation "{key}", got {value} of loop "{loop.name}" and {other} outside of it'
-                )
-    return found
 
 
 def _check_fusable(self: ScheduleState, loops: Sequence[Loop]) -> list[Dim]:
@@ -321,7 +311,14 @@ def loop_partition(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -
     """
     check_serial(self, loop)
     dims = _cuts(self, loop, factors)
-    _check_no_init(self, loop)
+    dependence = Dependence(is_loop_variable)
+    for block in blocks_in(loop.op):
+        bindings = [it.binding for it in block.iterators if it.kind.is_reduced]
+        if block.init is not None and loop.op.induction_var in dependence.of_all(bindings):
+            raise self.error(
+                f'block "{block.block_name.data}" has an init and is reduced over loop "{loop.name}"; '
+                "use decompose_reduction first"
+            )
     emitter = Materializer(self.func, self.space, InsertPoint.before(loop.op))
     values = [emitter.emit(dim) for dim in dims]
     ends = [*values, loop.op.upper]
@@ -377,17 +374,6 @@ def _known(lengths: Sequence[Dim | None]) -> list[Dim]:
     return [length for length in lengths if length is not None]
 
 
-def _check_no_init(self: ScheduleState, loop: Loop) -> None:
-    dependence = Dependence(is_loop_variable)
-    for block in blocks_in(loop.op):
-        bindings = [it.binding for it in block.iterators if it.kind.is_reduced]
-        if block.init is not None and loop.op.induction_var in dependence.of_all(bindings):
-            raise self.error(
-                f'block "{block.block_name.data}" has an init and is reduced over loop "{loop.name}"; '
-                "use decompose_reduction first"
-            )
-
-
 def _name_parts(self: ScheduleState, parts: Sequence[ForOp], loop: str) -> None:
     for number, part in enumerate(parts):
         part.induction_var.name_hint = name = f"{loop}{number}"
@@ -428,7 +414,21 @@ def merge(self: ScheduleState, *loops: Loop) -> Loop:
     for level in levels:
         _check_neighbours(self, level, same, outermost=level is levels[0])
         same |= {self.symbol(op).as_symbol or "": self.symbol(level[0]) for op in level}
-        _check_independent(self, level, same)
+        variable = self.symbol(level[0])
+        names = set[str]().union(*(loop_names(self.space, loop) for loop in level))
+        by_buffer: dict[SSAValue, dict[ForOp, list[Access]]] = {}
+        for loop in level:
+            for access in accesses_in(self.space, loop):
+                axes = tuple(Axis(axis.low and axis.low.substitute(same), axis.width) for axis in access.axes)
+                moved = Access(access.op, access.buffer, access.is_store, axes)
+                by_buffer.setdefault(access.buffer, {}).setdefault(loop, []).append(moved)
+        for buffer, users in by_buffer.items():
+            accesses = [access for found in users.values() for access in found]
+            if len(users) < 2 or not any(access.is_store for access in accesses):
+                continue
+            rows = list(zip(*{access.axes for access in accesses}, strict=True))
+            if not determine(self.space, rows, variable, names):
+                raise self.error(f'the loops share elements of buffer "{buffer.name_hint}" across iterations')
     for level in levels:
         first = level[0]
         for op in level[1:]:
@@ -501,21 +501,3 @@ def _between(one: Operation, other: Operation) -> list[Operation] | None:
         found.append(current)
         current = current.next_op
     return None if current is None else found
-
-
-def _check_independent(self: ScheduleState, level: Sequence[ForOp], same: Mapping[str, Dim]) -> None:
-    variable = self.symbol(level[0])
-    names = set[str]().union(*(loop_names(self.space, loop) for loop in level))
-    by_buffer: dict[SSAValue, dict[ForOp, list[Access]]] = {}
-    for loop in level:
-        for access in accesses_in(self.space, loop):
-            axes = tuple(Axis(axis.low and axis.low.substitute(same), axis.width) for axis in access.axes)
-            moved = Access(access.op, access.buffer, access.is_store, axes)
-            by_buffer.setdefault(access.buffer, {}).setdefault(loop, []).append(moved)
-    for buffer, users in by_buffer.items():
-        accesses = [access for found in users.values() for access in found]
-        if len(users) < 2 or not any(access.is_store for access in accesses):
-            continue
-        rows = list(zip(*{access.axes for access in accesses}, strict=True))
-        if not determine(self.space, rows, variable, names):
-            raise self.error(f'the loops share elements of buffer "{buffer.name_hint}" across iterations')

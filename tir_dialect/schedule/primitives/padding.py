@@ -232,7 +232,9 @@ def _pad_input(
             body.add_op(less)
             inside.append(less.result)
     condition = reduce(partial(_both, body), inside)
-    load, zero = LoadOp(buffer, args), _zero(buffer)
+    kind = buffer.type.element_type if isinstance(buffer.type, BufferType) else i1
+    load = LoadOp(buffer, args)
+    zero = arith.ConstantOp(FloatAttr(0.0, kind) if isinstance(kind, AnyFloat) else IntegerAttr(0, kind))
     branch = IfOp(
         condition,
         Region(IRBlock([load, YieldOp(load.result)])),
@@ -248,11 +250,6 @@ def _both(body: IRBlock, one: SSAValue, other: SSAValue) -> SSAValue:
     op = arith.AndIOp(one, other)
     body.add_op(op)
     return op.result
-
-
-def _zero(buffer: SSAValue) -> arith.ConstantOp:
-    kind = buffer.type.element_type if isinstance(buffer.type, BufferType) else i1
-    return arith.ConstantOp(FloatAttr(0.0, kind) if isinstance(kind, AnyFloat) else IntegerAttr(0, kind))
 
 
 @primitive

@@ -66,7 +66,12 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     loops = loops_from(self, block.op, loop.op)
     drives = check_pure_loops(self, block.op)
     _check_loops(self, loop.op, drives)
-    _check_result(self, block.op, loop.op)
+    for buffer in _results(block.op):
+        if is_defined_inside(buffer, loop.op):
+            raise self.error(f'buffer "{buffer.name_hint}" is allocated in loop "{loop.op.induction_var.name_hint}"')
+        for op in loop.op.walk():
+            if touches(op, {buffer}, writes_only=True) and not is_inside(op, block.op):
+                raise self.error(f'{describe(op)} writes buffer "{buffer.name_hint}", too')
     check_start(self, block.op, loop.op)
     _check_readers(self, block.op, loop.op)
     check_elements(self, block.op, driven_apart(loops, drives))
@@ -74,7 +79,18 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     reduced = [op for op in loops if any(kind.is_reduced for kind in drives.get(op.induction_var, ()))]
     check_single_start(self, block.op, reduced)
     check_once(self, block.op, loops)
-    conditions = _spatial_conditions(self, block.op, drives)
+    # The conditions that are about spatial iterators; those about reduce iterators do not concern the init.
+    reduced = {
+        self.space.variable(op.induction_var).dim.as_symbol or ""
+        for op in enclosing_loops(block.op)
+        if any(kind.is_reduced for kind in drives.get(op.induction_var, set()))
+    }
+    conditions: list[Less] = []
+    for condition in conditions_of(self.space, block.op):
+        if not isinstance(condition, Less):
+            raise self.error(f'block "{block.op.block_name.data}" has a condition that is no comparison of indices')
+        if reduced.isdisjoint(condition.lhs.symbols | condition.rhs.symbols):
+            conditions.append(condition)
     made = hoist_init(self, block.op, loop.op, conditions)
     block.op.block_name = StringAttr(unique_block_name(self.func, f"{block.name}_update"))
     return self.block(made)
@@ -168,15 +184,6 @@ def _check_loops(self: ScheduleState, loop: ForOp, drives: Mapping[SSAValue, set
             )
 
 
-def _check_result(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
-    for buffer in _results(block):
-        if is_defined_inside(buffer, loop):
-            raise self.error(f'buffer "{buffer.name_hint}" is allocated in loop "{loop.induction_var.name_hint}"')
-        for op in loop.walk():
-            if touches(op, {buffer}, writes_only=True) and not is_inside(op, block):
-                raise self.error(f'{describe(op)} writes buffer "{buffer.name_hint}", too')
-
-
 def check_start(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
     """Refuses an init that uses what is made in a loop, before which it would run."""
     name, hint = block.block_name.data, loop.induction_var.name_hint
@@ -241,24 +248,6 @@ def check_elements(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) 
                 )
 
 
-def _spatial_conditions(
-    self: ScheduleState, block: BlockOp, drives: Mapping[SSAValue, set[IteratorKind]]
-) -> list[Less]:
-    """The conditions that are about spatial iterators; those about reduce iterators do not concern the init."""
-    reduced = {
-        self.space.variable(op.induction_var).dim.as_symbol or ""
-        for op in enclosing_loops(block)
-        if any(kind.is_reduced for kind in drives.get(op.induction_var, set()))
-    }
-    found: list[Less] = []
-    for condition in conditions_of(self.space, block):
-        if not isinstance(condition, Less):
-            raise self.error(f'block "{block.block_name.data}" has a condition that is no comparison of indices')
-        if reduced.isdisjoint(condition.lhs.symbols | condition.rhs.symbols):
-            found.append(condition)
-    return found
-
-
 def _init_block(self: ScheduleState, block: BlockOp, init: InitOp, suffix: str) -> BlockOp:
     """A block with the spatial iterators and the init of a reduction, which loses it; not yet in the function."""
     spatial = [it for it in block.iterators if not it.kind.is_reduced]
@@ -309,7 +298,17 @@ def nest_copies(
     symbols: dict[str, Dim] = {}
     insert_point = point
     for old in copied:
-        loop = _copy_loop(Materializer(self.func, space, insert_point), space, old, symbols)
+        # The loop without its body, its bounds in terms of loops that are copied already.
+        emitter = Materializer(self.func, space, insert_point)
+        upper, lower = space.dim_of(old.upper), None if old.lower is None else space.dim_of(old.lower)
+        loop = ForOp(
+            old.upper if upper is None else emitter.emit(upper.substitute(symbols)),
+            lower=None if lower is None else emitter.emit(lower.substitute(symbols)),
+            kind=old.kind.data,
+            thread_tag=None if old.thread_tag is None else old.thread_tag.data,
+            name_hint=old.induction_var.name_hint,
+        )
+        loop.location = old.location
         Rewriter.insert_op(loop, insert_point)
         symbols[space.variable(old.induction_var).dim.as_symbol or ""] = space.variable(loop.induction_var).dim
         insert_point = InsertPoint.at_end(loop.body.block)
@@ -322,20 +321,6 @@ def nest_copies(
     ]
     holds = [Less(c.lhs.substitute(symbols), c.rhs.substitute(symbols)) for c in conditions]
     rebuild_block(block, local, emit_conditions(emitter, list(holds)))
-
-
-def _copy_loop(emitter: Materializer, space: IndexSpace, old: ForOp, symbols: Mapping[str, Dim]) -> ForOp:
-    """The loop without its body, its bounds in terms of loops that are copied already."""
-    upper, lower = space.dim_of(old.upper), None if old.lower is None else space.dim_of(old.lower)
-    loop = ForOp(
-        old.upper if upper is None else emitter.emit(upper.substitute(symbols)),
-        lower=None if lower is None else emitter.emit(lower.substitute(symbols)),
-        kind=old.kind.data,
-        thread_tag=None if old.thread_tag is None else old.thread_tag.data,
-        name_hint=old.induction_var.name_hint,
-    )
-    loop.location = old.location
-    return loop
 
 
 @dataclass(frozen=True)
@@ -378,7 +363,17 @@ def fuse_reduction_epilogue(self: ScheduleState, reduction_block: Block | str, e
     blocks = [self.block_named(each) if isinstance(each, str) else each for each in (reduction_block, epilogue_block)]
     plan = _plan(self, *(each.op for each in blocks))
     position = earlier_user(self, plan.epilogue.store.buffer, [plan.block])
-    _move_start(self, plan)
+    # Lets the init store what the epilogue combines with, to where that stores.
+    start = next(op for op in plan.init.body.block.ops if isinstance(op, StoreOp))
+    mapping: dict[SSAValue, SSAValue] = {}
+    for number, argument in enumerate(plan.epilogue.op.body.block.args):
+        mapping[argument] = _index(self, plan, start, number)
+    body = plan.epilogue.op.body.block
+    for op in body.ops:
+        if op not in (*plan.loads, plan.epilogue.store, plan.epilogue.store.value.owner):
+            Rewriter.insert_op(op.clone(mapping), InsertPoint.before(start))
+    start.operands[0] = mapping.get(plan.addend, plan.addend)
+    _retarget(self, plan, start)
     for op in (*plan.parts.accumulators, *plan.parts.repeated, *plan.parts.stores):
         access = op.owner if isinstance(op, SSAValue) else op
         if isinstance(access, LoadOp | StoreOp) and access.buffer is plan.allocation.buffer:
@@ -459,20 +454,6 @@ def _check_domain(self: ScheduleState, consumer: BlockOp, buffer: SSAValue, posi
     instances, everything = Instances(self, consumer), range(len(consumer.iterators))
     if not (instances.reach_all(everything) and instances.have_others(everything)):
         raise self.error(f'the loops do not reach all values of the iterators of block "{name}"')
-
-
-def _move_start(self: ScheduleState, plan: _Plan) -> None:
-    """Lets the init store what the epilogue combines with, to where that stores."""
-    start = next(op for op in plan.init.body.block.ops if isinstance(op, StoreOp))
-    mapping: dict[SSAValue, SSAValue] = {}
-    for number, argument in enumerate(plan.epilogue.op.body.block.args):
-        mapping[argument] = _index(self, plan, start, number)
-    body = plan.epilogue.op.body.block
-    for op in body.ops:
-        if op not in (*plan.loads, plan.epilogue.store, plan.epilogue.store.value.owner):
-            Rewriter.insert_op(op.clone(mapping), InsertPoint.before(start))
-    start.operands[0] = mapping.get(plan.addend, plan.addend)
-    _retarget(self, plan, start)
 
 
 def _index(self: ScheduleState, plan: _Plan, access: LoadOp | StoreOp, number: int | None) -> SSAValue:

@@ -132,13 +132,32 @@ def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
     """
     plan = _plan(self, loop, factor_axis)
     nest, part = nest_of(plan.block), _part(self, plan)
-    _check_captured(self, plan.block, part)
-    kept = _conditions_without(self, plan.block, (plan.loop, *plan.rest))
+    block = plan.block
+    for value in dict.fromkeys(operand for op in block.body.walk() for operand in op.operands):
+        if is_defined_inside(value, part) and not is_defined_inside(value, block):
+            hint, name = value.name_hint, block.block_name.data
+            raise self.error(f'block "{name}" uses "{hint}" of the loops around it, expected values from before them')
+    names = {self.symbol(op).as_symbol or "" for op in (plan.loop, *plan.rest)}
+    kept: list[Less] = []
+    for condition in conditions_of(self.space, block):
+        if not isinstance(condition, Less):
+            raise self.error(f'block "{block.block_name.data}" has a condition that is no comparison of indices')
+        if names.isdisjoint(condition.lhs.symbols | condition.rhs.symbols):
+            kept.append(condition)
     copied = _final_loops(self, plan, part, kept)
     starts = bool(plan.rest) and _starts_everywhere(self, plan)
     filled = all(self.space.less_equal(1, self.extent(op)) is True for op in plan.rest)
     anchor = next(op for op in enclosing_loops(plan.block) if op in (plan.rest or (plan.loop,)))
-    partial = _allocate(plan, InsertPoint.before(nest))
+    # A buffer for the partial results of each result.
+    point = InsertPoint.before(nest)
+    partial: dict[SSAValue, SSAValue] = {}
+    for store in plan.parts.stores:
+        shape = list(shape_of(store.buffer))
+        shape.insert(plan.axis, plan.extent)
+        op = AllocBufferOp(BufferType(shape, store.buffer_type.dtype))
+        op.buffer.name_hint = f"{store.buffer.name_hint or 'buffer'}_rf"
+        Rewriter.insert_op(op, point)
+        partial[store.buffer] = op.buffer
     spatial = [(SPATIAL, plan.block.bindings[number], plan.block.extents[number]) for number in plan.spatial]
     made = _partial_block(self, plan, partial)
     _combine_partial(plan, partial)
@@ -151,19 +170,11 @@ def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
     return self.block(made)
 
 
-def _conditions_without(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> list[Less]:
-    names = {self.symbol(op).as_symbol or "" for op in loops}
-    found: list[Less] = []
-    for condition in conditions_of(self.space, block):
-        if not isinstance(condition, Less):
-            raise self.error(f'block "{block.block_name.data}" has a condition that is no comparison of indices')
-        if names.isdisjoint(condition.lhs.symbols | condition.rhs.symbols):
-            found.append(condition)
-    return found
-
-
 def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
-    block = _block_in(self, loop.op)
+    found = [op for op in loop.op.walk() if isinstance(op, BlockOp) and loop.op in enclosing_loops(op)]
+    if len(found) != 1:
+        raise self.error(f'expected one block in loop "{loop.op.induction_var.name_hint}", got {len(found)}')
+    block = found[0]
     name = block.block_name.data
     drives = check_pure_loops(self, block)
     if drives.get(loop.op.induction_var) != {REDUCE} and not _is_idle(self, loop.op, drives):
@@ -199,24 +210,9 @@ def _check_bindings(self: ScheduleState, block: BlockOp) -> None:
             raise self.error(f'the binding of iterator "{hint}" of block "{name}" is no expression of loop variables')
 
 
-def _check_captured(self: ScheduleState, block: BlockOp, part: Operation) -> None:
-    """Refuses a block that uses what is computed in the loops after which the results are combined."""
-    for value in dict.fromkeys(operand for op in block.body.walk() for operand in op.operands):
-        if is_defined_inside(value, part) and not is_defined_inside(value, block):
-            hint, name = value.name_hint, block.block_name.data
-            raise self.error(f'block "{name}" uses "{hint}" of the loops around it, expected values from before them')
-
-
 def _is_idle(self: ScheduleState, loop: ForOp, drives: Mapping[SSAValue, AbstractSet[IteratorKind]]) -> bool:
     """Whether a loop has one iteration and drives nothing, as the inner one of a split into parts of 1."""
     return not drives.get(loop.induction_var) and self.extent(loop).constant_value == 1
-
-
-def _block_in(self: ScheduleState, loop: ForOp) -> BlockOp:
-    found = [op for op in loop.walk() if isinstance(op, BlockOp) and loop in enclosing_loops(op)]
-    if len(found) != 1:
-        raise self.error(f'expected one block in loop "{loop.induction_var.name_hint}", got {len(found)}')
-    return found[0]
 
 
 def _part(self: ScheduleState, plan: _Plan) -> Operation:
@@ -274,19 +270,6 @@ def _starts_everywhere(self: ScheduleState, plan: _Plan) -> bool:
         if self.space.prover.less(condition.lhs.substitute(first), condition.rhs.substitute(first)) is not True:
             return False
     return True
-
-
-def _allocate(plan: _Plan, point: InsertPoint) -> dict[SSAValue, SSAValue]:
-    """A buffer for the partial results of each result."""
-    found: dict[SSAValue, SSAValue] = {}
-    for store in plan.parts.stores:
-        shape = list(shape_of(store.buffer))
-        shape.insert(plan.axis, plan.extent)
-        op = AllocBufferOp(BufferType(shape, store.buffer_type.dtype))
-        op.buffer.name_hint = f"{store.buffer.name_hint or 'buffer'}_rf"
-        Rewriter.insert_op(op, point)
-        found[store.buffer] = op.buffer
-    return found
 
 
 def _partial_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, SSAValue]) -> BlockOp:

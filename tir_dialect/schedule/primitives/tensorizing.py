@@ -63,7 +63,11 @@ class Matcher:
         if mine is None or other is None:
             raise self._refuse("is not a nest of loops around one block")
         self._match_loops(enclosing_loops(mine), enclosing_loops(other))
-        self._match_iterators(mine, other)
+        own = _moving_kinds(mine, self.space, {dim.as_symbol or "" for dim in self._symbols.values()})
+        described = _moving_kinds(other, self._other, self._symbols.keys())
+        if own != described:
+            have, want = (", ".join(kind.value for kind in kinds) or "none" for kinds in (own, described))
+            raise self._refuse(f"has iterators of kinds {have}, the description of kinds {want}")
         own = [op for op in mine.body.block.ops if not _is_found_elsewhere(op)]
         described = [op for op in other.body.block.ops if not _is_found_elsewhere(op)]
         plain = all(each.condition is None and each.init is None for each in (mine, other))
@@ -88,13 +92,6 @@ class Matcher:
                     f'has loop "{one.induction_var.name_hint}" to {own.upper}, the description one to {other.upper}'
                 )
             self._symbols[other.dim.as_symbol or ""] = own.dim
-
-    def _match_iterators(self, mine: BlockOp, theirs: BlockOp) -> None:
-        own = _moving_kinds(mine, self.space, {dim.as_symbol or "" for dim in self._symbols.values()})
-        described = _moving_kinds(theirs, self._other, self._symbols.keys())
-        if own != described:
-            have, want = (", ".join(kind.value for kind in kinds) or "none" for kinds in (own, described))
-            raise self._refuse(f"has iterators of kinds {have}, the description of kinds {want}")
 
     def _match_op(self, mine: Operation, theirs: Operation) -> None:
         same = type(mine) is type(theirs) and mine.result_types == theirs.result_types and not mine.regions
@@ -126,14 +123,9 @@ class Matcher:
             raise self._refuse(f'accesses buffer "{mine.buffer.name_hint}" at other indices than the description')
         if self._tiles.setdefault(number, tile) != tile:
             raise self._refuse(f'accesses several tiles of buffer "{mine.buffer.name_hint}"')
-        self._check_dtype(mine, number)
-
-    def _check_dtype(self, access: LoadOp | StoreOp, number: int) -> None:
         wanted = self._description.params[number].type
-        if not isinstance(wanted, BufferType) or access.buffer_type.dtype != wanted.dtype:
-            raise self._refuse(
-                f'has {access.buffer_type.dtype} in buffer "{access.buffer.name_hint}", expected {wanted}'
-            )
+        if not isinstance(wanted, BufferType) or mine.buffer_type.dtype != wanted.dtype:
+            raise self._refuse(f'has {mine.buffer_type.dtype} in buffer "{mine.buffer.name_hint}", expected {wanted}')
 
 
 def _moving_kinds(block: BlockOp, space: IndexSpace, names: AbstractSet[str]) -> list[IteratorKind]:
