@@ -17,6 +17,7 @@ import tvm_ffi
 
 from relax_dialect.nn.config import PAGE, CacheFormat, DecoderConfig, pool_shapes
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
+from vm_dialect.process_memory import zeros_on_demand
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,9 +113,9 @@ class PagedKVCache:
             most = positions if window is None or largest is None else min(positions, largest + chunk + KEPT + PAGE)
             pages = 1 + sequences * (-(-most // PAGE) + 1)
             for shape, dtype in layout.values():
-                pool = np.zeros((pages, *shape), numpy_dtype(parse_dtype(dtype)))
+                pool = zeros_on_demand((pages, *shape), numpy_dtype(parse_dtype(dtype)))
                 memory[None if window is None else largest].append(pool)
-                self.arrays.append(tvm_ffi.from_dlpack(memory[None if window is None else largest][-1]))
+                self.arrays.append(tvm_ffi.from_dlpack(pool))
         self._pools = [_Pools(memory[kind], kind) for kind in kinds]
 
     @property

@@ -21,6 +21,7 @@ from lowering.generation.cache import PagedKVCache
 from lowering.generation.sampling import Draft, Mask, PromptLookup, Sampling, Speculation
 from lowering.generation.scheduler import CHUNK, Decoding, Request, Scheduler
 from lowering.generation.tokenizer import Tokenizer, tokenizer_of, tokenizer_of_folder
+from lowering.llvm.binding import LLVM_LIBRARY
 from lowering.pass_context import PassContext
 from relax_dialect.frontend import huggingface
 from relax_dialect.frontend.gguf import GGUFFile, read_file
@@ -29,6 +30,7 @@ from relax_dialect.nn.config import CACHE_FORMATS, CacheFormat, DecoderConfig
 from tir_dialect.target import ACTIVATION_BITS, Target
 from vm_dialect import VirtualMachine
 from vm_dialect.executable import Executable
+from vm_dialect.process_memory import give_back, give_back_library
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -133,6 +135,8 @@ class LanguageModel:
         if not 1 <= room <= most:
             raise ValueError(f"expected a context from 1 to {most} tokens, got {room}")
         machine = VirtualMachine(executable(room))
+        give_back()
+        give_back_library(LLVM_LIBRARY)
         return LanguageModel(machine.__getitem__, config, tokenizer, room, sequences, cache_format)
 
     def logits(self, tokens: Sequence[int]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from relax_dialect.frontend.gguf import GGUFFile, GGUFImportError
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, ModelFolder
 from relax_dialect.frontend.huggingface.folder import LARGEST_JSON, read_json
 from vm_dialect.files import open_regular
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _CONTROL, _USER_DEFINED = 3, 4
 """Types of tokens that texts have as a whole."""
@@ -245,7 +248,9 @@ def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any, cache: Code
     if (longest := max(map(len, tokens), default=0)) > LONGEST_TOKEN:
         raise GGUFImportError(f"{file.path}: expected tokens of at most {LONGEST_TOKEN} characters, got {longest}")
     vocabulary = {token: number for number, token in enumerate(tokens)}
-    pairs = [(tokens[a], tokens[b]) for a, b in _known_splits(file, vocabulary, tokens, np.nan_to_num(scores), cache)]
+    splits = _known_splits(file, vocabulary, tokens, np.nan_to_num(scores), cache)
+    firsts, seconds = cast("list[list[int]]", splits.T.tolist())
+    pairs = [(tokens[a], tokens[b]) for a, b in zip(firsts, seconds, strict=True)]
     unknown = file.integer("tokenizer.ggml.unknown_token_id", 0, most=len(tokens) - 1)
     tokenizer = library.Tokenizer(
         library.models.BPE(vocabulary, pairs, unk_token=tokens[unknown], fuse_unk=True, byte_fallback=True)
@@ -262,8 +267,10 @@ def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any, cache: Code
 
 def _known_splits(
     file: GGUFFile, vocabulary: Mapping[str, int], tokens: list[str], scores: Any, cache: CodeCache
-) -> Sequence[Sequence[int]]:
-    """As `_splits`, from the cache if it has those of this very file: to find them takes a second."""
+) -> NDArray[np.int32]:
+    """As `_splits`, a pair in each row, from the cache if it has those of this very file: to find them takes a
+    second.
+    """
     identity = file.mapped[0].identity if file.mapped else None
     key = cache_key(["splits of tokens", program_compiler_version(), identity or ""])
     data = None if identity is None else cache.get(key)
@@ -271,8 +278,8 @@ def _known_splits(
         found = np.array(_splits(vocabulary, tokens, scores), np.int32).reshape(-1, 2)
         if identity is not None:
             cache.put(key, found.tobytes())
-        return found.tolist()
-    return np.frombuffer(data, np.int32).reshape(-1, 2).tolist()
+        return found
+    return np.frombuffer(data, np.int32).reshape(-1, 2)
 
 
 def _splits(vocabulary: Mapping[str, int], tokens: list[str], scores: Any) -> list[tuple[int, int]]:

@@ -11,13 +11,13 @@ import pickle
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from lowering.debug import Debug, debug_level, is_on
@@ -126,32 +126,17 @@ def serve() -> None:
     """What the process does: it calls what it reads, and writes what that gives, until the end."""
     # Not at the top: a process that compiles text needs none of it, and this file is loaded by every build.
     from tir_dialect.garbage import few_collections, importing
+    from vm_dialect.process_memory import without_torch
 
     with few_collections():
         while True:
             try:
-                with importing(), _without_torch():
+                with importing(), without_torch():
                     request = pickle.load(sys.stdin.buffer)
             except EOFError:
                 return
             pickle.dump(_answer(*request), sys.stdout.buffer)
             sys.stdout.buffer.flush()
-
-
-@contextmanager
-def _without_torch() -> Generator[None]:
-    """tvm-ffi imports PyTorch where it is installed, which takes longer than most builds: for tensors, of which there
-    are none here.
-    """
-    modules = cast("dict[str, ModuleType | None]", sys.modules)
-    if "torch" in modules:
-        yield
-        return
-    modules["torch"] = None
-    try:
-        yield
-    finally:
-        del modules["torch"]
 
 
 def _answer(work: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> _Answer:

@@ -179,6 +179,10 @@ class Binding(Protocol):
         ...
 
 
+LLVM_LIBRARY = "libllvmlite."
+"""How the name of LLVM's shared library begins."""
+
+
 @cache
 def load_ahead() -> None:
     """Loads LLVM on a thread, for those who will need it soon: it takes 10 to 60 ms, of no processor while files are
@@ -189,7 +193,7 @@ def load_ahead() -> None:
     """
     package = find_spec("llvmlite")
     folders = () if package is None else package.submodule_search_locations or ()
-    for path in (file for folder in folders for file in Path(folder, "binding").glob("libllvmlite.*")):
+    for path in (file for folder in folders for file in Path(folder, "binding").glob(f"{LLVM_LIBRARY}*")):
         # A function of the C library: calls of those release the lock, `ctypes.CDLL(path)` does not.
         thread = Thread(target=ctypes.CDLL(None).dlopen, args=(os.fsencode(path), os.RTLD_NOW))
         thread.start()
