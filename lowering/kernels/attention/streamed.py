@@ -389,10 +389,10 @@ class _PackedPanels(Panels):
         def emit(mr_choices: Sequence[int]) -> None:
             mr, *smaller = mr_choices
             if not smaller:
-                emit_tile(grid(product), bounds, mr, element, panel.vector, tile, is_long=is_long)
+                emit_tile(grid(product), bounds, mr, element, panel.vector, tile, steps=tiles.steps, is_long=is_long)
                 return
             with code.when(code.compare("sgt", left, smaller[0])) as branch:
-                emit_tile(grid(product), bounds, mr, element, panel.vector, tile, is_long=is_long)
+                emit_tile(grid(product), bounds, mr, element, panel.vector, tile, steps=tiles.steps, is_long=is_long)
             with code.otherwise(branch):
                 emit(smaller)
 
