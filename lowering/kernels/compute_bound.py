@@ -22,6 +22,7 @@ from lowering.kernels.conv.direct import DirectConvolution, is_direct_convolutio
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Kernel, routines_for
 from lowering.kernels.gemm.block_int16 import BlockInt16Gemm, suits_int16
+from lowering.kernels.gemm.block_int16_panels import BlockInt16PanelGemm, suits_int16_panels
 from lowering.kernels.gemm.block_tiles import emit_tile_gemm, tile_parts
 from lowering.kernels.gemm.block_weights import (
     BlockDotGemm,
@@ -34,6 +35,7 @@ from lowering.kernels.gemm.block_weights import (
 )
 from lowering.kernels.gemm.cost_model import (
     BLOCK_DOT_MAX_M,
+    BLOCK_INT16_BITS,
     BLOCK_TILE_MIN_M,
     TILE_REGISTERS,
     Tiling,
@@ -289,22 +291,30 @@ def _emit_few_rows(gemm: Gemm, decoding: Decoding) -> str:
     return f"integer dot products of {name} blocks with rows of {8 * planes} bits{along}"
 
 
-def _emit_many_rows(gemm: Gemm, decoding: Decoding) -> str:
+def _emit_in_vectors(gemm: Gemm, decoding: Decoding) -> str:
     """The code of a GEMM with block-quantised weights that are decoded before; says what it is."""
+    if suits_int16_panels(gemm, decoding):
+        BlockInt16PanelGemm(gemm, decoding).emit()
+        return f"panels of blocks that are decoded before, with rows of {BLOCK_INT16_BITS} bits"
+    BlockPanelGemm(gemm, decoding).emit({})
+    return "dot products of blocks that are decoded before"
+
+
+def _emit_many_rows(gemm: Gemm, decoding: Decoding) -> str:
+    """The same, in tile registers where that is profitable."""
     parts = tile_parts(gemm, decoding)
     if parts is None:
-        BlockPanelGemm(gemm, decoding).emit({})
-        return "dot products of blocks that are decoded before"
+        return _emit_in_vectors(gemm, decoding)
     how = f"tile registers with numbers in {parts} parts of bf16"
     if gemm.m.constant_value is not None:
         emit_tile_gemm(gemm, decoding, parts)
         return how
     code = gemm.code
     with code.when(code.compare("slt", code.dim(gemm.m, "m"), BLOCK_TILE_MIN_M)) as branch:
-        BlockPanelGemm(gemm, decoding).emit({})
+        few = _emit_in_vectors(gemm, decoding)
     with code.otherwise(branch):
         emit_tile_gemm(gemm, decoding, parts)
-    return f"dot products of blocks that are decoded before where M < {BLOCK_TILE_MIN_M}, else {how}"
+    return f"{few} where M < {BLOCK_TILE_MIN_M}, else {how}"
 
 
 def emit_block_gemm(item: BlockGemm) -> str:

@@ -38,6 +38,7 @@ from lowering.kernels.gemm.cost_model import (
     BLOCK_VECTORS,
     DOT_ROWS,
     DOT_STREAMS,
+    FLOAT_BITS,
     TASK_MACS,
 )
 from lowering.kernels.gemm.dot import DotGemm
@@ -279,10 +280,6 @@ class BlockPanelGemm(DotGemm):
         return None
 
 
-FLOAT_BITS = 32
-"""Bits of rows that are not quantised."""
-
-
 def row_planes(gemm: Gemm, decoding: Decoding) -> int | None:
     """Into how many bytes the numbers of rows are split, if that suits; `None` if they stay `f32`.
 
@@ -363,7 +360,8 @@ class BlockIntegerGemm(SinglePassGemm):
         code = self.code
         at = code.add(start, code.mul(block, self._format.bytes))
         self._prefetch(at)
-        blocks = Blocks(code, self._format, self.lanes, self._packed, at)
+        starts = [code.add(at, lane * self._format.bytes) for lane in range(self.lanes)]
+        blocks = Blocks(code, self.lanes, self._packed, starts)
         for header, memory in headers.items():
             blocks.give_header(header, code.load(memory, [block], self.lanes))
         return blocks

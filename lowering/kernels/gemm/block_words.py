@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IntegerType, VectorType, f16, f32, i16, i32
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IntegerType, VectorType, f16, f32, i8, i16, i32
 from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.vectorization import bits_as, element_of, shuffle
-from tir_dialect.block_formats import DOUBLED_FLOATS, NON_LINEAR, BlockFormat
+from lowering.kernels.gemm.dot_group_micro_kernel import view
+from tir_dialect.block_formats import DOUBLED_FLOATS, NON_LINEAR
 from tir_dialect.ops.arithmetic import ConvertOp
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.vectors import LookupOp
@@ -40,16 +41,26 @@ class WordGroup:
 class Blocks:
     """As many blocks in memory as a vector has lanes."""
 
-    def __init__(self, code: Code, block_format: BlockFormat, lanes: int, packed: SSAValue, at: SSAValue):
-        """The first one begins at a byte of `packed`, a flat buffer."""
-        self._code, self._format, self._lanes = code, block_format, lanes
-        self._packed, self._at = packed, at
+    def __init__(self, code: Code, lanes: int, packed: SSAValue, starts: Sequence[SSAValue]):
+        """Each begins at a byte of `packed`, a flat buffer."""
+        self._code, self._lanes, self._packed, self._starts = code, lanes, packed, starts
         self._loaded: dict[int, list[SSAValue]] = {}
         self._headers: dict[int, SSAValue] = {}
 
     def give_header(self, at: int, values: SSAValue) -> None:
         """The vector of integers at some bytes of the blocks, which has been gathered."""
         self._headers[at] = values
+
+    def gather_headers(self, headers: Sequence[tuple[int, IntegerType]]) -> None:
+        """Copies the integers at some bytes of all blocks side by side."""
+        code, lanes = self._code, self._lanes
+        for at, kind in headers:
+            size = kind.width.data // 8
+            memory = code.alloc([lanes], kind, "header", scope="local")
+            as_bytes = view(code, memory, [lanes * size], i8)
+            for lane, start in enumerate(self._starts):
+                code.store(code.load(self._packed, [code.add(start, at)], size), as_bytes, [code.index(lane * size)])
+            self.give_header(at, code.load(memory, [code.index(0)], lanes))
 
     def header(self, at: int) -> SSAValue:
         """The integers at some bytes, of those that `LaneFormat.headers` names."""
@@ -78,8 +89,7 @@ class Blocks:
         return self._loaded[at]
 
     def _load(self, block: int, at: int) -> SSAValue:
-        start = self._code.add(self._at, block * self._format.bytes + at)
-        loaded = self._code.load(self._packed, [start], LOADED)
+        loaded = self._code.load(self._packed, [self._code.add(self._starts[block], at)], LOADED)
         return bits_as(self._code, loaded, i32, 4)
 
     def _side_by_side(self, parts: list[SSAValue]) -> SSAValue:
@@ -179,6 +189,11 @@ class LaneFormat:
     """Where blocks have integers that are gathered before: each a byte, and the type."""
     offset: int = 0
     """What is subtracted from each integer."""
+
+    @property
+    def has_least(self) -> bool:
+        """Whether groups have a least number, so that nothing is subtracted."""
+        return not self.offset
 
 
 def _nibbles(blocks: Blocks, at: int) -> list[SSAValue]:

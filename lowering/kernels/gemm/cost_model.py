@@ -303,9 +303,11 @@ BLOCK_PANEL_WIDE_ROWS = (6, 4, 2, 1)
 """Rows that share vectors of decoded columns, with 32 registers; with 16, `DOT_ROWS`."""
 BLOCK_DOT_ROWS = 4
 """Rows of block-quantised weights that are decoded side by side."""
+FLOAT_BITS = 32
+"""Bits of rows that are multiplied with block-quantised weights where they are not rounded."""
 BLOCK_ACTIVATION_BITS = 24
-"""Bits to which rows that are multiplied with block-quantised weights are rounded, where there are dot products of
-bytes."""
+"""Bits to which such rows are rounded where there are dot products of bytes: some at a time in tile registers, else a
+few."""
 BLOCK_INT16_BITS = 16
 """The same where there are sums of two products of 16 bits only."""
 ATTENTION_BITS = 24
@@ -322,6 +324,12 @@ BLOCK_TILES_L2_PART = 2
 """and as take this part of the second-level cache."""
 BLOCK_INT16_SIDE = 4
 """Blocks of a row that have accumulators of their own, where lanes lie along K: at most so many."""
+BLOCK_INT16_PANEL_VECTORS = 2
+"""Vectors of a panel of block-quantised weights in pairs of 16 bits."""
+BLOCK_INT16_PANEL_ROWS = (6, 4, 2)
+"""Rows of its register tiles, with 16 registers."""
+BLOCK_INT16_PANEL_WIDE_ROWS = (12, 6, 2)
+"""The same with 32 registers."""
 BLOCK_PREFETCH_BYTES = 8192
 """How far ahead block-quantised weights are prefetched, at least."""
 

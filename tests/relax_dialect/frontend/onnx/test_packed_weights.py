@@ -37,7 +37,9 @@ def _check(model: ModelProto, weights: np.ndarray, most_bytes: float, path: Path
     executable.save(path)
     assert path.stat().st_size < most_bytes * K * N + 100_000
     found = np.from_dlpack(VirtualMachine(executable)["main"](X))
-    np.testing.assert_allclose(found, X @ weights.T, rtol=1e-3, atol=1e-3)
+    expected = X @ weights.T
+    # Rows may have 16 bits.
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.sampled(2)
