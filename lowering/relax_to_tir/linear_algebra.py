@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from math import inf
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from xdsl.ir import SSAValue
 
@@ -101,20 +101,8 @@ def _attention(
     keys = k.shape[1]
     scores = _scores(op, q, k, bias)
     seen = _seen(op, (batch, heads, queries, keys), bias)
-    r, t, s = (te.reduce_axis(keys, name) for name in ("r", "t", "s"))
-    rows = (batch, heads, queries)
-
-    def greatest(b: te.Expr, h: te.Expr, i: te.Expr) -> te.Expr:
-        return te.max(scores[b, h, i, r], r, where=None if seen is None else seen(b, h, i, r))
-
-    def power(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
-        value = te.exp(scores[b, h, i, j] - top[b, h, i])
-        return value if seen is None else te.select(seen(b, h, i, j), value, te.const(0.0, value.dtype))
-
-    top = te.compute(rows, greatest, name="top")
-
-    powers = te.compute((*rows, keys), power, name="powers")
-    sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
+    powers, sums = _softmax_terms(scores, seen, None if op.sink is None else kernel.tensor(op.sink))
+    s = te.reduce_axis(keys, "s")
 
     def weighted(b: te.Expr, i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
         share = powers[b, h, i, s]
@@ -131,6 +119,36 @@ def _attention(
     shape = _ordered(out, (batch, queries, heads, v.shape[3]))
     totals = te.compute(shape, lambda *i: weighted(*_by_letter(out, i)), name="totals")
     return te.compute(shape, lambda *i: element(*_by_letter(out, i)), name="attention")
+
+
+Seen: TypeAlias = Callable[[te.Expr, te.Expr, te.Expr, te.Expr], te.Expr]
+"""Whether a key is seen, by batch, head, query and key."""
+
+
+def _softmax_terms(scores: te.Tensor, seen: Seen | None, sink: te.Tensor | None) -> tuple[te.Tensor, te.Tensor]:
+    """The powers of scores, of which the greatest in each row is 1, and their sums, in which a sink takes part."""
+    *rows, keys = scores.shape
+    r, t = (te.reduce_axis(keys, name) for name in ("r", "t"))
+
+    def greatest(b: te.Expr, h: te.Expr, i: te.Expr) -> te.Expr:
+        return te.max(scores[b, h, i, r], r, where=None if seen is None else seen(b, h, i, r))
+
+    def power(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        value = te.exp(scores[b, h, i, j] - top[b, h, i])
+        return value if seen is None else te.select(seen(b, h, i, j), value, te.const(0.0, value.dtype))
+
+    highest = top = te.compute(rows, greatest, name="top")
+    if sink is not None:
+        top = te.compute(rows, lambda b, h, i: te.maximum(highest[b, h, i], widen(sink[h])), name="top_or_sink")
+    powers = te.compute(scores.shape, power, name="powers")
+    sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
+    if sink is None:
+        return powers, sums
+    # Before the sums of values, so that a kernel goes once through a row.
+    whole = te.compute(
+        rows, lambda b, h, i: sums[b, h, i] + te.exp(widen(sink[h]) - top[b, h, i]), name="sums_with_sink"
+    )
+    return powers, whole
 
 
 class _View:
@@ -173,6 +191,9 @@ def _scores(op: AttentionBase, q: _View, k: _View, bias: te.Tensor | None) -> te
 
     def score(*i: te.Expr) -> te.Expr:
         value = products[i] * _scale(op, q.shape[3], products[i])
+        if op.softcap is not None:
+            cap = number(op.softcap.value.data, value)
+            value = te.tanh(value / cap) * cap
         if bias is None or _hides(op, bias):
             return value
         here = broadcast_load(bias, shape, i)
@@ -204,10 +225,8 @@ def _hides(op: AttentionBase, bias: te.Tensor) -> bool:
     return is_bool(bias.dtype) and isinstance(op, AttentionBiasOp) and op.masked_score is None
 
 
-def _seen(
-    op: AttentionBase, shape: tuple[Dim, ...], bias: te.Tensor | None
-) -> Callable[[te.Expr, te.Expr, te.Expr, te.Expr], te.Expr] | None:
-    """Whether a key is seen, by batch, head, query and key; `None` if all are."""
+def _seen(op: AttentionBase, shape: tuple[Dim, ...], bias: te.Tensor | None) -> Seen | None:
+    """`None` if all are seen."""
     visible = _visible(op, *shape[2:])
     hiding = bias if bias is not None and _hides(op, bias) else None
     if visible is None and hiding is None:

@@ -38,8 +38,9 @@ def einsum(op: EinsumOp, *operands: Array) -> Array:
 
 
 @computes(AttentionOp, AttentionBiasOp)
-def attention(op: AttentionBase, q: Array, k: Array, v: Array, bias: Array | None = None) -> Array:
+def attention(op: AttentionBase, q: Array, k: Array, v: Array, *others: Array) -> Array:
     """`softmax(q @ transpose(k) * scale + bias) @ v`; zeros for a query that sees no key."""
+    bias = others[0] if isinstance(op, AttentionBiasOp) else None
     queries, keys, values = (
         wide(each).transpose(*map(layout.index, "BHSD")) for each, layout in zip((q, k, v), op.layouts, strict=False)
     )
@@ -47,12 +48,17 @@ def attention(op: AttentionBase, q: Array, k: Array, v: Array, bias: Array | Non
     keys, values = np.repeat(keys, shared, 1), np.repeat(values, shared, 1)
     scale = 1 / np.sqrt(queries.shape[3]) if op.scale is None else op.scale.value.data
     scores = queries @ keys.swapaxes(2, 3) * queries.dtype.type(scale)
+    if op.softcap is not None:
+        cap = scores.dtype.type(op.softcap.value.data)
+        scores = np.tanh(scores / cap) * cap
     scores = scores if bias is None else biased(op, scores, bias)
     seen = visible(op, queries.shape[2], keys.shape[2])
     seen = seen & bias if bias is not None and hides(op, bias) else seen
     top = np.max(scores, axis=3, keepdims=True, initial=-np.inf, where=seen)
+    sink = None if op.sink is None else wide(others[-1])[:, None, None]
+    top = top if sink is None else np.maximum(top, sink)
     powers = np.where(seen, np.exp(scores - top), 0)
-    total = np.sum(powers, axis=3, keepdims=True)
+    total = np.sum(powers, axis=3, keepdims=True) + (0 if sink is None else np.exp(sink - top))
     result = np.where(total == 0, 0, weighted(powers, values) / total if keys.size else 0)
     whole = np.broadcast_to(result, (*queries.shape[:3], values.shape[3]))
     return whole.transpose(*map("BHSD".index, op.layouts[3].text)).astype(q.dtype)

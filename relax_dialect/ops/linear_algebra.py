@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -169,10 +170,12 @@ class AttentionBase(Operator, ABC):
 
     Operands have the dimensions batch, sequence, head, feature, or these in the order of a layout, such as `BHSD`.
     Where there are fewer heads of keys and values, each serves as many consecutive heads of queries. The scale is `1 /
-    sqrt(features)` if nothing is said. A causal mask lets a query see the keys up to its own position, counted from the
-    start (`TopLeft`) or from the end (`BottomRight`) of both sequences; with `window_size` only the last so many of
-    them. A key without weight, such as one that is not seen, does not count, even if its value is infinite or NaN.
-    Mirrors TVM `relax.nn.attention`, which has no layouts.
+    sqrt(features)` if nothing is said. With a `softcap` the products become `softcap * tanh(product * scale / softcap)`
+    before the bias. A causal mask lets a query see the keys up to its own position, counted from the start (`TopLeft`)
+    or from the end (`BottomRight`) of both sequences; with `window_size` only the last so many of them. A key without
+    weight, such as one that is not seen, does not count, even if its value is infinite or NaN. `sinks` are at most one
+    operand: for each head of queries a score that takes part in the softmax and has no value. Mirrors TVM
+    `relax.nn.attention`, which has no layouts, softcap or sinks.
 
     C1: the dtypes are equal and floating-point.
     C2: queries, keys and values have rank 4.
@@ -181,9 +184,15 @@ class AttentionBase(Operator, ABC):
     C5: the causal mask is `TopLeft` or `BottomRight`.
     C6: a window size is at least 1 and comes with a causal mask.
     C7: layouts are permutations of `BSHD`.
+    C8: a softcap is positive.
+    C9: sinks have the dtype of the queries and the dimension of their heads.
     """
 
+    SINKS: ClassVar[int]
+    """The number of operands before the sinks."""
+
     scale = opt_prop_def(FloatAttr[Float64Type])
+    softcap = opt_prop_def(FloatAttr[Float64Type])
     causal_mask = opt_prop_def(StringAttr)
     window_size = opt_prop_def(IntegerAttr[I64])
     q_layout = opt_prop_def(StringAttr)
@@ -196,6 +205,11 @@ class AttentionBase(Operator, ABC):
         """The layouts of queries, keys, values and result, also when they are the default."""
         q, k, v, out = (LAYOUT if each is None else each.data for each in self._given_layouts)
         return Layout(q), Layout(k), Layout(v), Layout(out)
+
+    @property
+    def sink(self) -> SSAValue | None:
+        """For each head of queries a score that has no value."""
+        return next(iter(self.operands[self.SINKS :]), None)
 
     @property
     def _given_layouts(self) -> tuple[StringAttr | None, ...]:
@@ -212,6 +226,10 @@ class AttentionBase(Operator, ABC):
         inference.require_equal(q[3], k[3], "queries and keys with equal features")  # C3
         _require_heads(inference, q[2], k[2])  # C4
         _require_mask(inference)  # C5, C6
+        cap = inference.get("softcap", FloatAttr)
+        if cap is not None and not cap.value.data > 0:
+            inference.fail(f"expected a softcap greater than 0, got {cap.value.data}")  # C8
+        cls._require_sinks(inference, q[2])  # C9
         dims = dict(zip(LAYOUT, (batch, q[1], q[2], v[3]), strict=True))
         return (inference.tensor(0).with_shape(layout(inference, "out_layout", LAYOUT).arrange(dims)),)  # C7
 
@@ -223,6 +241,16 @@ class AttentionBase(Operator, ABC):
             order = layout(inference, name, LAYOUT)  # C7
             found.append(order.pick(require_layout(inference, index, order), LAYOUT))  # C2
         return found
+
+    @classmethod
+    def _require_sinks(cls, inference: Inference, heads: Dim | None) -> None:
+        count = len(inference.operand_types)
+        if count > cls.SINKS + 1:
+            inference.fail(f"expected at most {cls.SINKS + 1} operands, got {count}")
+        if count > cls.SINKS:
+            inference.common_dtype((0, cls.SINKS))
+            (sinks,) = require_rank(inference, cls.SINKS, 1)
+            inference.require_equal(sinks, heads, f"operand #{cls.SINKS} with a sink for each head of queries")
 
 
 def _require_heads(inference: Inference, queries: Dim | None, keys: Dim | None) -> None:
@@ -251,11 +279,16 @@ def _require_mask(inference: Inference) -> None:
 
 
 def _properties(
-    scale: float | None, causal_mask: str | None, window_size: int | None, layouts: Sequence[str | None]
+    scale: float | None,
+    softcap: float | None,
+    causal_mask: str | None,
+    window_size: int | None,
+    layouts: Sequence[str | None],
 ) -> dict[str, Attribute | None]:
     texts = {"causal_mask": causal_mask, **dict(zip(LAYOUTS, layouts, strict=True))}
     return {
         "scale": None if scale is None else number(scale),
+        "softcap": None if softcap is None else number(softcap),
         "window_size": None if window_size is None else integer(window_size),
         **{name: None if text is None else StringAttr(text) for name, text in texts.items()},
     }
@@ -267,6 +300,7 @@ class AttentionOp(AttentionBase):
 
     ```mlir
     %0 = relax.nn.attention %q, %k, %v scale = 0.125 causal_mask = "TopLeft"
+    %1 = relax.nn.attention %q, %k, %v, %sinks softcap = 30.0
     ```
     """
 
@@ -275,15 +309,19 @@ class AttentionOp(AttentionBase):
     q = operand_def(TensorType)
     k = operand_def(TensorType)
     v = operand_def(TensorType)
+    sinks = var_operand_def(TensorType)
     result = result_def(TensorType)
+    SINKS: ClassVar[int] = 3
 
     def __init__(
         self,
         q: SSAValue | Operation,
         k: SSAValue | Operation,
         v: SSAValue | Operation,
+        sinks: Sequence[SSAValue | Operation] = (),
         *,
         scale: float | None = None,
+        softcap: float | None = None,
         causal_mask: str | None = None,
         window_size: int | None = None,
         q_layout: str | None = None,
@@ -292,7 +330,7 @@ class AttentionOp(AttentionBase):
         out_layout: str | None = None,
     ):
         layouts = (q_layout, k_layout, v_layout, out_layout)
-        super().__init__([q, k, v], _properties(scale, causal_mask, window_size, layouts))
+        super().__init__([q, k, v, *sinks], _properties(scale, softcap, causal_mask, window_size, layouts))
 
 
 @op_definition
@@ -300,7 +338,8 @@ class AttentionBiasOp(AttentionBase):
     """Attention with a bias, whose dimensions broadcast to batch, head, query and key.
 
     A bias of bool says which keys are seen. The others are left out, as by a causal mask, or have the score
-    `masked_score`. A bias of minus infinity is the score itself. With only such scores a query gives no number.
+    `masked_score`. A bias of minus infinity is the score itself. With only such scores, and no sink, a query gives no
+    number.
 
     ```mlir
     %0 = relax.nn.attention_bias %q, %k, %v, %bias
@@ -318,8 +357,10 @@ class AttentionBiasOp(AttentionBase):
     k = operand_def(TensorType)
     v = operand_def(TensorType)
     bias = operand_def(TensorType)
+    sinks = var_operand_def(TensorType)
     masked_score = opt_prop_def(FloatAttr[Float64Type])
     result = result_def(TensorType)
+    SINKS: ClassVar[int] = 4
 
     def __init__(
         self,
@@ -327,8 +368,10 @@ class AttentionBiasOp(AttentionBase):
         k: SSAValue | Operation,
         v: SSAValue | Operation,
         bias: SSAValue | Operation,
+        sinks: Sequence[SSAValue | Operation] = (),
         *,
         scale: float | None = None,
+        softcap: float | None = None,
         causal_mask: str | None = None,
         window_size: int | None = None,
         masked_score: float | None = None,
@@ -338,9 +381,9 @@ class AttentionBiasOp(AttentionBase):
         out_layout: str | None = None,
     ):
         layouts = (q_layout, k_layout, v_layout, out_layout)
-        properties = _properties(scale, causal_mask, window_size, layouts)
+        properties = _properties(scale, softcap, causal_mask, window_size, layouts)
         properties["masked_score"] = None if masked_score is None else number(masked_score)
-        super().__init__([q, k, v, bias], properties)
+        super().__init__([q, k, v, bias, *sinks], properties)
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:

@@ -341,7 +341,7 @@ def _is_default(op: IRDLOperation, parameter: Parameter) -> bool:
     """Whether a property has the value that the constructor gives it."""
     value = getattr(op, parameter.source.name, None)
     default = parameter.source.default
-    if value is None:
+    if value is None or (parameter.several and not value):
         return True
     if not isinstance(value, Attribute) or default is parameter.source.empty:
         return False

@@ -15,7 +15,7 @@ GROUPED = (
 SHARED = (
     "%q: !relax.tensor<[1, 2, h, 4], f32>, %k: !relax.tensor<[1, t, g, 4], f32>, %v: !relax.tensor<[1, t, g, 3], f32>"
 )
-SELDOM = ("scaled", "top", "bottom", "f16", "f64", "infinite")
+SELDOM = ("scaled", "top", "bottom", "f16", "f64", "infinite", "sinks_of_f16")
 PROGRAMS = Programs(
     {
         **{d: (QKV.format(d), "relax.nn.attention %q, %k, %v") for d in ("f32", "bf16")},
@@ -43,6 +43,18 @@ PROGRAMS = Programs(
             f"{NARROW.format('f32')}, %m: !relax.tensor<[s, t], i1>",
             "relax.nn.attention_bias %q, %k, %v, %m masked_score = -inf",
         ),
+        "softcap": (
+            f"{NARROW.format('f32')}, %m: !relax.tensor<[s, t], f32>",
+            "relax.nn.attention_bias %q, %k, %v, %m softcap = 2.0",
+        ),
+        "sinks": (
+            f"{NARROW.format('f32')}, %z: !relax.tensor<[h], f32>",
+            'relax.nn.attention %q, %k, %v, %z softcap = 0.5 causal_mask = "TopLeft"',
+        ),
+        "sinks_of_f16": (
+            f"{NARROW.format('f16')}, %m: !relax.tensor<[s, t], f16>, %z: !relax.tensor<[h], f16>",
+            "relax.nn.attention_bias %q, %k, %v, %m, %z",
+        ),
         "ordered": (
             "%q: !relax.tensor<[b, h, s, d], f32>, %k: !relax.tensor<[b, h, d, t], f32>, "
             "%v: !relax.tensor<[t, b, h, e], f32>",
@@ -62,11 +74,19 @@ def _operands(size: tuple[int, int, int, int], dtype: str = "f32") -> list[np.nd
 
 
 def _attention(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, seen: np.ndarray, scale: float = 0.5, bias: float | np.ndarray = 0
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    seen: np.ndarray,
+    scale: float = 0.5,
+    bias: float | np.ndarray = 0,
+    softcap: float | None = None,
+    sinks: np.ndarray | None = None,
 ) -> np.ndarray:
-    scores = einsum("bshd,bthd->bhst", wide(q), wide(k)) * scale + bias
-    powers = np.exp(scores) * seen
-    total = powers.sum(-1, keepdims=True)
+    scores = einsum("bshd,bthd->bhst", wide(q), wide(k)) * scale
+    scores = scores if softcap is None else np.tanh(scores / softcap) * softcap
+    powers = np.exp(scores + bias) * seen
+    total = powers.sum(-1, keepdims=True) + (0 if sinks is None else np.exp(wide(sinks))[:, None, None])
     weights = np.divide(powers, total, out=np.zeros_like(powers), where=total != 0)
     return einsum("bhst,bthe->bshe", weights, wide(v)).astype(q.dtype)
 
@@ -103,6 +123,26 @@ def test_bias(size: tuple[int, int, int, int]):
 
 
 @pytest.mark.parametrize("size", SIZES)
+def test_softcap_and_sinks(size: tuple[int, int, int, int]):
+    _, s, t, h = size
+    operands, mask, sinks = _operands(size), random("f32", s, t, seed=5), random("f32", h, seed=6)
+    expected = _attention(*operands, np.ones((s, t), bool), bias=mask, softcap=2.0)
+    PROGRAMS.check("softcap", [*operands, mask], expected, NEAR)
+    expected = _attention(*operands, _seen(s, t, "top"), softcap=0.5, sinks=sinks)
+    PROGRAMS.check("sinks", [*operands, sinks], expected, NEAR)
+
+
+@pytest.mark.slow
+def test_sinks_of_16_bits():
+    operands = _operands((2, 3, 5, 2), "f16")
+    mask, sinks = random("f16", 3, 5, seed=5), random("f16", 2, seed=6)
+    mask[0] = -np.inf  # the sink is all that is left
+    with np.errstate(invalid="ignore"):
+        expected = _attention(*operands, np.ones((3, 5), bool), bias=wide(mask), sinks=sinks)
+    PROGRAMS.check("sinks_of_f16", [*operands, mask, sinks], expected.astype(np.float16))
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_masks_that_choose(size: tuple[int, int, int, int]):
     _, s, t, _ = size
     operands, mask = _operands(size), random("i1", s, t, seed=6)
@@ -131,21 +171,27 @@ def test_rows_of_infinite_scores(size: tuple[int, int, int, int]):
     PROGRAMS.check("infinite", [*operands, mask], expected, NEAR)
 
 
-@pytest.mark.parametrize("label", slow_ones(["top", "window", "hidden", "infinite", "biased", "masked"], SELDOM))
+HIDING = ("top", "window", "hidden", "infinite", "biased", "masked")
+
+
+@pytest.mark.parametrize("label", slow_ones([*HIDING, "softcap", "sinks"], SELDOM))
 def test_infinite_values_that_no_query_sees(label: str):
     """They do not count, and neither do their keys, where 0 times infinity would be NaN."""
     size = b, s, t, h = 2, 3, 6, 2
     (q, k, v), unseen = _operands(size), [0, 1] if label == "window" else [4, 5]
     seen = _seen(s, t, "window") if label == "window" else np.ones((s, t), bool)
-    if label in ("top", "masked"):
+    if label in ("top", "masked", "sinks"):
         seen = _seen(s, t, "top")
     seen[:, unseen] = False
-    expected = _attention(q, k, v, seen)
+    sinks = random("f32", h, seed=6) if label == "sinks" else None
+    expected = _attention(q, k, v, seen, softcap={"softcap": 2.0, "sinks": 0.5}.get(label), sinks=sinks)
     masks = {
         "hidden": [seen],
         "infinite": [seen],
         "biased": [np.broadcast_to(np.where(seen, 0, -np.inf), (b, h, s, t)).astype("f4")],
         "masked": [np.where(seen, 0, -np.inf).astype("f4")],
+        "softcap": [np.where(seen, 0, -np.inf).astype("f4")],
+        "sinks": [] if sinks is None else [sinks],
     }
     k[:, unseen[0]], v[:, unseen[0]], v[:, unseen[1]] = np.nan, np.inf, np.nan
     PROGRAMS.check(label, [q, k, v, *masks.get(label, [])], expected, NEAR)

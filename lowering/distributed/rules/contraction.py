@@ -136,6 +136,7 @@ def attention(op: AttentionOp | AttentionBiasOp) -> Factors:
             if label is not None and dim not in (sizes.get(label), ONE):  # only the run time knows which it is
                 whole.add(label)
         operands.append(tuple(own))
+    operands += [("h",)] * (op.sink is not None)
     heads = [dims(value)[named.index("h")] for value, named in zip((op.q, op.k), operands, strict=False)]
     shared = [tuple(None if label in whole else label for label in each) for each in (*operands, labels(out, queries))]
     return Factors(shared[:-1], shared[-1:], even=frozenset() if heads[0] == heads[1] else frozenset("h"))

@@ -109,3 +109,27 @@ relax.func @nn_attention_bias_c3[%n](%q: !relax.tensor<[n, 2, 3, 4], f32>, %b: !
   %0 = relax.nn.attention_bias %q, %q, %q, %b masked_score = -1.0
   relax.return %q
 }
+
+// -----
+
+// CHECK: 'relax.nn.attention' op expected a softcap greater than 0, got 0.0
+relax.func @nn_attention_c8[%n](%q: !relax.tensor<[n, 2, 3, 4], f32>) -> !relax.object {
+  %0 = relax.nn.attention %q, %q, %q softcap = 0.0
+  relax.return %q
+}
+
+// -----
+
+// CHECK: 'relax.nn.attention_bias' op expected operand #4 with a sink for each head of queries, got 4 and 3
+relax.func @nn_attention_c9[%n](%q: !relax.tensor<[n, 2, 3, 4], f32>, %b: !relax.tensor<[2, 2], f32>, %z: !relax.tensor<[4], f32>) -> !relax.object {
+  %0 = relax.nn.attention_bias %q, %q, %q, %b, %z
+  relax.return %q
+}
+
+// -----
+
+// CHECK: 'relax.nn.attention' op expected at most 4 operands, got 5
+relax.func @nn_attention_c9[%n](%q: !relax.tensor<[n, 2, 3, 4], f32>, %z: !relax.tensor<[3], f32>) -> !relax.object {
+  %0 = relax.nn.attention %q, %q, %q, %z, %z
+  relax.return %q
+}

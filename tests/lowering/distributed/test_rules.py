@@ -45,6 +45,8 @@ case("X2", "(_ d0, _ d0, _) -> (_ d0)", "relax.index_put %a, %b, %c", MATRIX, te
 case("X3", "(_ d1, _ d1) -> (_ d1)", "relax.slice_scatter %a, %b start = 0 end = 2", tensor("5, m"), tensor("2, m"))
 case("T1 T2 T3", "(b q h _, b _ h _, b _ h _) -> (b q h _)", "relax.nn.attention %a, %b, %c",
      tensor("n, m, 4, 8"), tensor("n, k, 4, 8"), tensor("n, k, 4, 8"))  # fmt: skip
+case("T1 T2 T3 ", "(b q h _, b _ h _, b _ h _, h) -> (b q h _)", "relax.nn.attention %a, %b, %c, %d",
+     tensor("n, m, 4, 8"), tensor("n, k, 4, 8"), tensor("n, k, 4, 8"), tensor("4"))  # fmt: skip
 case("B1", "(d0 d1, d1) -> (d0 d1)", "relax.add %a, %b", MATRIX, tensor("m"))
 case("A2 ", "(b0 _, _) -> (b0 _)", "relax.nn.prelu %a, %b axis = 1", MATRIX, tensor("k"))  # or one slope for all
 case("V1 V2", "(n c _ _, o c _ _) -> (n o _ _), c by sum", "relax.nn.conv2d %a, %b", IMAGE, tensor("4, 6, 3, 3"))

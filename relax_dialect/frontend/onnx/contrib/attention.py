@@ -68,35 +68,26 @@ def _within(ends: te.Tensor, batch: Dim, keys: Dim, *, has_starts: bool) -> te.T
     return te.compute((batch, 1, 1, keys), element, name="within_lengths")
 
 
-def attend(node: Node, q: Expr, k: Expr, v: Expr, bias: Expr | None, *, causal: bool) -> Expr:
+def attend(
+    node: Node,
+    q: Expr,
+    k: Expr,
+    v: Expr,
+    bias: Expr | None,
+    *,
+    causal: bool,
+    softcap: float | None = None,
+    sink: Expr | None = None,
+) -> Expr:
     """Attention of operands by batch, head, position and feature; the result by batch and position, heads together."""
     scale, mask = node.number("scale") or None, "BottomRight" if causal else None
     order = dict.fromkeys(("q_layout", "k_layout", "v_layout", "out_layout"), "BHSD")
+    sinks = [] if sink is None else [sink]
     if bias is None:
-        made = op.nn.attention(q, k, v, scale=scale, causal_mask=mask, **order)
+        made = op.nn.attention(q, k, v, sinks, scale=scale, softcap=softcap, causal_mask=mask, **order)
     else:
-        made = op.nn.attention_bias(q, k, v, bias, scale=scale, causal_mask=mask, **order)
+        made = op.nn.attention_bias(q, k, v, bias, sinks, scale=scale, softcap=softcap, causal_mask=mask, **order)
     return merged_heads_first(made)
-
-
-def attend_in_parts(node: Node, q: Expr, k: Expr, v: Expr, bias: Expr, *, softcap: float, sink: Expr | None) -> Expr:
-    """The same where scores are bounded by `softcap` unless it is 0, or where a score of each head, the sink, takes
-    part in the sum of the softmax and has no value.
-    """
-    heads, features = dims_of(q, 4)[1], fixed(dims_of(q, 4)[3:], "the number of features")[0]
-    shared = fixed([heads], "the number of heads")[0] // fixed([dims_of(k, 4)[1]], "the number of heads")[0]
-    keys, values = (each if shared == 1 else op.repeat(each, shared, 1) for each in (k, v))
-    scale = node.number("scale") or 1 / math.sqrt(features)
-    scores = op.multiply(op.matmul(q, op.permute_dims(keys, [0, 1, 3, 2])), node.like(scale))
-    if softcap:
-        scores = op.multiply(op.tanh(op.divide(scores, node.like(softcap))), node.like(softcap))
-    scores = op.add(scores, bias)
-    if sink is None:
-        return merged_heads_first(op.matmul(op.nn.softmax(scores, 3), values))
-    positions = dims_of(scores, 4)
-    spread = op.broadcast_to(op.reshape(sink, (1, heads, 1, 1)), (*positions[:3], 1))
-    weights = op.nn.softmax(op.concat([scores, spread], 3), 3)
-    return merged_heads_first(op.matmul(op.strided_slice(weights, [3], [0], [positions[3]]), values))
 
 
 def merged_heads_first(x: Expr) -> Expr:

@@ -12,7 +12,6 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.attention import (
     attend,
-    attend_in_parts,
     dims_of,
     rotated,
     scores_bias,
@@ -57,17 +56,12 @@ def group_query_attention(node: Node) -> Result:
 
 
 def _attended(node: Node, q: Expr, k: Expr, v: Expr, seen: Expr) -> Expr:
-    softcap, is_smooth = node.number("softcap"), node.integer("smooth_softmax", -1) > 0
-    if not softcap and not is_smooth and not node.has(SINK) and not node.has(BIAS):
-        return attend(node, q, k, v, seen, causal=False)
-    lowest = node.like(-65504.0 if str(node.dtype()) == "f16" else -3.0e38)
-    bias = op.where(seen, node[BIAS] if node.has(BIAS) else node.like(0), lowest)
-    if not softcap and not is_smooth and not node.has(SINK):
-        return attend(node, q, k, v, bias, causal=False)
+    """Attention to what is seen; with a smooth softmax a sink of 0 unless there are sinks."""
     sink = node.optional(SINK)
-    if sink is None and is_smooth:
+    if sink is None and node.integer("smooth_softmax", -1) > 0:
         sink = op.full([dims_of(q, 4)[1]], node.like(0))
-    return attend_in_parts(node, q, k, v, bias, softcap=softcap, sink=sink)
+    bias = op.where(seen, node[BIAS], node.like(-math.inf)) if node.has(BIAS) else seen
+    return attend(node, q, k, v, bias, causal=False, softcap=node.number("softcap") or None, sink=sink)
 
 
 def _with_heads_and_rotation(node: Node) -> tuple[Expr, Expr, Expr]:

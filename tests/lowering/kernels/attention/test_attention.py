@@ -57,6 +57,7 @@ class Case:
     features: int = 8
     dtype: str = "f32"
     bias_dtype: str = ""
+    sinks: bool = False
     symbolic: bool = False
     """Whether the number of heads is a symbol."""
 
@@ -67,7 +68,14 @@ class Case:
     @property
     def operands(self) -> list[str]:
         q, k, v, out = self.layouts.split()
-        return [q, k.replace("h", "g"), v.replace("h", "g"), *([self.bias] if self.bias else []), out]
+        return [
+            q,
+            k.replace("h", "g"),
+            v.replace("h", "g"),
+            *([self.bias] if self.bias else []),
+            *(["h"] if self.sinks else []),
+            out,
+        ]
 
     def type(self, letters: str, dtype: str) -> str:
         heads = {"h": f"{self.shared} * g", "g": "g"} if self.symbolic else {}
@@ -77,19 +85,20 @@ class Case:
     @property
     def text(self) -> str:
         *inputs, out = self.operands
-        dtypes = [self.dtype] * 3 + [self.bias_dtype or self.dtype]
+        names = [*"qkv", *(["m"] if self.bias else []), *(["z"] if self.sinks else [])]
         params = ", ".join(
-            f"%{name}: {self.type(letters, dtype)}"
-            for name, letters, dtype in zip("qkvm", inputs, dtypes, strict=False)
+            f"%{name}: {self.type(letters, self.bias_dtype or self.dtype if name == 'm' else self.dtype)}"
+            for name, letters in zip(names, inputs, strict=True)
         )
         orders = [letters.translate(str.maketrans("thge", "shhd")).upper() for letters in (*inputs[:3], out)]
         layouts = " ".join(
             f'{name}_layout = "{text}"' for name, text in zip(("q", "k", "v", "out"), orders, strict=True)
         )
-        name, bias = ("relax.nn.attention_bias", ", %m") if self.bias else ("relax.nn.attention", "")
+        name = "relax.nn.attention_bias" if self.bias else "relax.nn.attention"
+        given = ", ".join(f"%{each}" for each in names)
         symbols = "%b, %g, %s, %t" if self.symbolic else "%b, %s, %t"
         return f"""relax.func @main[{symbols}]({params}) -> {self.type(out, self.dtype)} {{
-  %0 = {name} %q, %k, %v{bias} {self.attributes} {layouts}
+  %0 = {name} {given} {self.attributes} {layouts}
   relax.return %0
 }}"""
 
@@ -119,6 +128,9 @@ CASES = {
     "chosen": Case("masked_score = -5.0", bias="st", bias_dtype="i1"),
     "hidden": Case('causal_mask = "BottomRight"', bias="bost", bias_dtype="i1"),
     "f64": Case(dtype="f64", shared=2),
+    "softcap": Case("softcap = 2.0", features=16, bias="st"),
+    "sinks": Case('softcap = 1.0 causal_mask = "BottomRight"', shared=3, sinks=True),
+    "sinks, hidden": Case("scale = 1.0", bias="bost", bias_dtype="i1", sinks=True),
     "any heads": Case(layouts="bhsd bhtd bhte bhse", shared=4, symbolic=True),
 }
 LETTERS = "bst"
@@ -268,23 +280,26 @@ def test_rows_that_see_nothing(queries: int) -> None:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("sizes", [(2, 3, 9), (1, 40, 40)], ids=str)
-@pytest.mark.parametrize("name", ["causal", "window", "hidden", "bias", "bias of keys", "shared heads, causal", "f64"])
+@pytest.mark.parametrize(
+    "name",
+    ["causal", "window", "hidden", "bias", "bias of keys", "shared heads, causal", "sinks", "sinks, hidden", "f64"],
+)
 def test_what_is_not_seen_does_not_count(name: str, sizes: tuple[int, ...]) -> None:
     """Infinite values and NaN at masked positions leave the results of others as they are."""
     case, named = CASES[name], dict(zip(LETTERS, sizes, strict=True))
     if name == "f64":
         case = replace(case, attributes='causal_mask = "BottomRight"')
-    q, k, v, *bias = case.arrays(named)
+    q, k, v, *others = case.arrays(named)
     clear = slice(None, -2)  # rows that do not see the last two keys
     if case.bias:
-        bias[0][..., -2:] = False if case.bias_dtype == "i1" else -np.inf
+        others[0][..., -2:] = False if case.bias_dtype == "i1" else -np.inf
         clear = slice(None)
-    wanted = expected(case.text, [q, k, v, *bias])[:, clear]
+    wanted = expected(case.text, [q, k, v, *others])[:, clear]
     for value in (np.inf, -np.inf, np.nan):
         v[:, -1], v[:, -2, :, ::2], k[:, -1], k[:, -2, :, 1] = value, -value, np.nan, value
         with np.errstate(invalid="ignore"):
-            np.testing.assert_array_equal(expected(case.text, [q, k, v, *bias])[:, clear], wanted)
-            check_guarded(case, named, [q, k, v, *bias])
+            np.testing.assert_array_equal(expected(case.text, [q, k, v, *others])[:, clear], wanted)
+            check_guarded(case, named, [q, k, v, *others])
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from onnx import ModelProto, ValueInfoProto, helper, numpy_helper
 from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
 from tests.relax_dialect.frontend.onnx.models import Array, info, model, results, unknown
+from tests.support.programs import MODES, runner
 from vm_dialect import VirtualMachine
 
 RNG = np.random.default_rng(0)
@@ -41,10 +43,14 @@ def heads(x: Array) -> Array:
     return x.reshape(*x.shape[:2], -1, D).transpose(0, 2, 1, 3)
 
 
-def attended(q: Array, k: Array, v: Array, bias: Array | float = 0.0) -> Array:
-    scores = q @ np.repeat(k, q.shape[1] // k.shape[1], 1).transpose(0, 1, 3, 2) / math.sqrt(D) + bias
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    made = weights / weights.sum(-1, keepdims=True) @ np.repeat(v, q.shape[1] // v.shape[1], 1)
+def attended(
+    q: Array, k: Array, v: Array, bias: Array | float = 0.0, cap: float | None = None, sinks: Array | None = None
+) -> Array:
+    scores = q @ np.repeat(k, q.shape[1] // k.shape[1], 1).transpose(0, 1, 3, 2) / math.sqrt(D)
+    scores = (scores if cap is None else np.tanh(scores / cap) * cap) + bias
+    weights = np.exp(scores)
+    total = weights.sum(-1, keepdims=True) + (0 if sinks is None else np.exp(sinks)[:, None, None])
+    made = weights / total @ np.repeat(v, q.shape[1] // v.shape[1], 1)
     return made.transpose(0, 2, 1, 3).reshape(made.shape[0], made.shape[2], -1)
 
 
@@ -54,7 +60,19 @@ def turned(x: Array, places: Array, cos: Array, sin: Array) -> Array:
     return np.concatenate([a * c - b * s, a * s + b * c], -1)
 
 
-def grouped(q: Array, k: Array, v: Array, old_k: Array, old_v: Array, last: Array, _: Array, c: Array, s: Array):
+def grouped(
+    q: Array,
+    k: Array,
+    v: Array,
+    old_k: Array,
+    old_v: Array,
+    last: Array,
+    _: Array,
+    c: Array,
+    s: Array,
+    *others: Array,
+    cap: float | None = None,
+) -> Array:
     """Attention of one new token for each sequence, written behind what is valid of its cache."""
     keys, values = (np.concatenate([old, np.zeros_like(old[:, :, :1])], 2) for old in (old_k, old_v))
     bias = np.zeros((B, 1, 1, keys.shape[2]), np.float32)
@@ -62,7 +80,12 @@ def grouped(q: Array, k: Array, v: Array, old_k: Array, old_v: Array, last: Arra
     for item, place in enumerate(last):
         keys[item, :, place], values[item, :, place] = k[item, :, 0], v[item, :, 0]
         bias[item, ..., place + 1 :] = -np.inf
-    return attended(q, keys, values, bias)
+        values[item, :, place + 1 :] = 0  # whatever is there does not count
+        keys[item, :, place + 1 :] = 0
+    if not others:
+        return attended(q, keys, values, bias)
+    _, moved, sinks = others
+    return attended(q, keys, values, bias + moved, cap, sinks)
 
 
 def scaled(x: Array, scale: Array, zero: Array) -> Array:
@@ -106,6 +129,11 @@ CACHE = [
     np.sin(ANGLES),
 ]
 
+STALE = [each.copy() for each in CACHE]
+STALE[0][1, :, 3], STALE[1][1, :, 3] = np.nan, np.inf
+"""The same, where what is not valid is infinite or NaN."""
+POSITIONS = CACHE[2][:, None].astype(np.int64)
+
 CASES: dict[str, tuple[str, list[Any], dict[str, Any], Callable[..., Array]]] = {
     "bias gelu": ("BiasGelu", [X, SHIFT], {}, lambda x, b: erf_gelu(x + b)),
     "quick gelu": ("QuickGelu", [X], {}, lambda x: x / (1 + np.exp(-1.702 * x))),
@@ -128,6 +156,16 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], Callable[..., Array]]] = 
     "cache": (
         *("GroupQueryAttention", [f(B, 1, H), f(B, 1, D), f(B, 1, D), *CACHE]),
         *({"num_heads": N, "kv_num_heads": 1, "do_rotary": 1}, grouped),
+    ),
+    "cache with a softcap and sinks": (
+        *("GroupQueryAttention", [f(B, 1, H), f(B, 1, D), f(B, 1, D), *STALE, POSITIONS, f(B, 1, 1, 5), f(N)]),
+        {"num_heads": N, "kv_num_heads": 1, "do_rotary": 1, "softcap": 2.0},
+        partial(grouped, cap=2.0),
+    ),
+    "cache with a smooth softmax": (
+        *("GroupQueryAttention", [f(B, 1, H), f(B, 1, D), f(B, 1, D), *STALE, POSITIONS, f(B, 1, 1, 5)]),
+        {"num_heads": N, "kv_num_heads": 1, "do_rotary": 1, "smooth_softmax": 1},
+        lambda *operands: grouped(*operands, np.zeros(N)),
     ),
     "product": ("FusedMatMul", [X, f(5, H)], {"transB": 1, "alpha": 0.5}, lambda x, w: x @ w.T / 2),
     "four bits": (
@@ -196,9 +234,11 @@ def _model(names: list[str], dims: dict[int, str]) -> tuple[ModelProto, list[Arr
     return helper.make_model(graph, opset_imports=imports, ir_version=10), arrays
 
 
-def test_values():
+@pytest.mark.parametrize("mode", MODES)
+def test_values(mode: str):
     proto, arrays = _model(list(CASES), {})
-    found = results(VirtualMachine(build(import_model(proto)))["main"], *arrays)
+    found = runner(import_model(proto), "main", mode)(*arrays)
+    assert isinstance(found, tuple)
     for ours, (name, (_, operands, _, expected)) in zip(found, CASES.items(), strict=True):
         np.testing.assert_allclose(ours, expected(*operands), rtol=1e-3, atol=1e-4, err_msg=name)
 
