@@ -139,15 +139,13 @@ def _softmax_terms(scores: te.Tensor, seen: Seen | None, sink: te.Tensor | None)
 
     highest = top = te.compute(rows, greatest, name="top")
     if sink is not None:
-        top = te.compute(rows, lambda b, h, i: te.maximum(highest[b, h, i], widen(sink[h])), name="top_or_sink")
+        top = te.compute(rows, lambda *i: te.maximum(highest[i], widen(sink[i[1]])), name="top_or_sink")
     powers = te.compute(scores.shape, power, name="powers")
     sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
     if sink is None:
         return powers, sums
     # Before the sums of values, so that a kernel goes once through a row.
-    whole = te.compute(
-        rows, lambda b, h, i: sums[b, h, i] + te.exp(widen(sink[h]) - top[b, h, i]), name="sums_with_sink"
-    )
+    whole = te.compute(rows, lambda *i: sums[i] + te.exp(widen(sink[i[1]]) - top[i]), name="sums_with_sink")
     return powers, whole
 
 

@@ -34,11 +34,12 @@ def require_elements(inference: Inference, shape: Shape, axes: Sequence[int] | N
 
     If another dimension is 0, the result has no elements, and none is needed.
     """
-    dims = shape or ()
-    reduced = range(len(dims)) if axes is None else inference.axes(axes, len(dims))
-    if any(dim == ZERO for axis, dim in enumerate(dims) if axis not in reduced):
+    if shape is None:
         return
-    for axis, dim in enumerate(dims):
+    reduced = range(len(shape)) if axes is None else inference.axes(axes, len(shape))
+    if any(dim == ZERO for axis, dim in enumerate(shape) if axis not in reduced):
+        return
+    for axis, dim in enumerate(shape):
         if axis in reduced:
             inference.require_at_most(ONE, dim, "at least one element along each reduced axis")
 
