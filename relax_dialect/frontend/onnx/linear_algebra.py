@@ -137,13 +137,7 @@ def attention(node: Node) -> Result:
     if not isinstance(dtype, Float32Type | Float64Type) or precision not in (0, onnx_type(dtype)):
         raise UseFunction
     windows = (node.integer(f"{side}_window_size", -1) for side in ("left", "right"))
-    if (
-        node.number("softcap")
-        or any(size != -1 for size in windows)
-        or node.has(LENGTHS)
-        or "".join(node.outputs[3:])
-        or not _have_rank(node)
-    ):
+    if any(size != -1 for size in windows) or node.has(LENGTHS) or "".join(node.outputs[3:]) or not _have_rank(node):
         raise UseFunction
     heads = node.integer("q_num_heads"), node.integer("kv_num_heads")
     q, k, v = (_with_heads(node, index, count) for index, count in enumerate((heads[0], heads[1], heads[1])))
@@ -181,15 +175,16 @@ def _attention(node: Node, q: Expr, k: Expr, v: Expr) -> Expr:
     scale = node.attributes.get("scale")
     given = None if scale is None else float(scale)
     order = dict.fromkeys(("q_layout", "k_layout", "v_layout", "out_layout"), "BHSD")
-    causal = _causal(node)
+    causal, bound = _causal(node), node.number("softcap")
+    softcap = bound if bound > 0 else None
     if not node.has(MASK):
-        return op.nn.attention(q, k, v, scale=given, causal_mask=causal, **order)
+        return op.nn.attention(q, k, v, scale=given, softcap=softcap, causal_mask=causal, **order)
     lengths = [node.shape(index)[-2] for index in (1, PAST_KEY) if node.has(index)]
     if node.shape(MASK)[-1] is not sum(lengths[1:], lengths[0]):
         raise UseFunction  # a short mask is filled up
     is_given = is_bool(node.dtype(MASK)) or node.dtype(MASK) == node.dtype()
     bias = node[MASK] if is_given else op.astype(node[MASK], node.dtype())
-    result = op.nn.attention_bias(q, k, v, bias, scale=given, causal_mask=causal, **order)
+    result = op.nn.attention_bias(q, k, v, bias, scale=given, softcap=softcap, causal_mask=causal, **order)
     return result if is_bool(node.dtype(MASK)) else _with_zeros(node, result, causal)
 
 
