@@ -80,6 +80,9 @@ INDEX: dict[str, Entry] = {
     "fold-constants": Entry(
         "lowering.relax.rewrites.fold_constants:FoldConstantsPass", requires=("relax.guard",), folds=True
     ),
+    "fold-requantization": Entry(
+        "lowering.relax.rewrites.fold_requantization:FoldRequantizationPass", requires=("relax.round",)
+    ),
     "fold-shape-computations": Entry(
         "lowering.relax.rewrites.fold_shape_computations:FoldShapeComputationsPass",
         requires=(

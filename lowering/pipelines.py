@@ -169,6 +169,8 @@ class OptimizeGraphPass(PipelinePass):
         "simplify-reshapes",
         # Only now: other passes look through what is elementwise.
         "use-byte-tables",
+        # After that, which knows the quotients by their form.
+        "fold-requantization",
         # Only now: what patterns recognise is used once.
         "eliminate-common-subexpr",
     )
