@@ -15,6 +15,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from lowering.diagnostics import Finding
 from lowering.distributed.factors import Factors, admits, factors_of
 from lowering.locations import source_position
+from relax_dialect.ops.call_tir import CallTIRInplaceOp
 from relax_dialect.ops.control_flow import IfOp, yielded
 from relax_dialect.ops.distributed import AnnotateShardingOp, LocalViewOp, PlacementOp
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
@@ -53,6 +54,7 @@ class Demands:
         for op in ops:
             if isinstance(op, PlacementOp):
                 self._annotate(op)
+        self._whole = {op.operands[index] for op in ops for index in written_in_place(op)} - self.fixed.keys()
         self.rules: dict[Operation, Factors] = {op: found for op in ops if (found := _rule(op)) is not None}
         while self._sweep(ops) or self._sweep(ops[::-1]):
             pass
@@ -105,7 +107,8 @@ class Demands:
             choice = factors.placements(factor)
             values = zip((*op.operands, *op.results), (*choice.operands, *choice.results), strict=True)
             for value, placement in values:
-                if isinstance(placement, Shard) and not self._is_taken(value, at, placement):
+                is_free = value not in self._whole and not self._is_taken(value, at, placement)
+                if isinstance(placement, Shard) and is_free:
                     self.wanted.setdefault((value, at), Demand(placement, demand.origin))
 
     def _is_taken(self, value: SSAValue, at: int, placement: Placement) -> bool:
@@ -144,6 +147,13 @@ def _same(op: IfOp | LoopOp) -> Iterator[Sequence[SSAValue]]:
         else:
             arguments = [op.carried(region.block)[at] for region in op.regions]
             yield (result, op.inits[at], *arguments, yielded(op.regions[-1])[at])
+
+
+def written_in_place(op: Operation) -> list[int]:
+    """The operands that an op writes in place where others see it: what is written into a copy would be lost."""
+    if not isinstance(op, CallTIRInplaceOp) or op.impurity is None:
+        return []
+    return [target for target in op.targets if target >= 0]
 
 
 def is_stored(value: SSAValue) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
@@ -17,6 +18,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.distributed.factors import dims, divides, factors_of
 from lowering.distributed.propagate_sharding import GATHERED
 from lowering.distributed.split_stages import STAGE
+from lowering.relax.call_graph import CallGraph
+from relax_dialect.ops.callees import find_relax_function
+from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.datatype import DequantizeBlocksOp
 from relax_dialect.ops.distributed import AnnotateShardingOp
 from relax_dialect.ops.linear_algebra import MatmulOp
@@ -96,6 +100,9 @@ LLAMA_PACKED = Plan(
 """Of decoders from GGUF files, whose matrices are packed: (outputs, bytes of inputs). Workers share inputs if they
 divide the number of blocks, else they have the whole matrix."""
 
+LLAMA_POOLS = Plan({f"{name}*": Shard(1) for name in ("keys", "values", "key_scales", "value_scales")})
+"""The heads of its caches in pages, (pages, heads, positions of a page, head size)."""
+
 BERT = tensor_parallel(
     columns=["*.self.query.weight", "*.self.key.weight", "*.self.value.weight", "*.intermediate.dense.weight"],
     rows=["*.output.dense.weight"],
@@ -108,17 +115,17 @@ BERT = tensor_parallel(
 def annotate(module: ModuleOp, plans: Mapping[str, Plan | Sequence[Plan]], mesh: Mapping[str, int]) -> int:
     """Annotates the functions of a module by plans, each for an axis of the mesh; gives how many tensors it found.
 
-    Raises `ValueError` for a plan whose axis the mesh does not have.
+    What a private function is called with, its parameters are: layers may be functions. Raises `ValueError` for a plan
+    whose axis the mesh does not have.
     """
     if others := plans.keys() - mesh.keys():
         raise ValueError(f"expected plans for axes of the mesh {', '.join(mesh)}, got {', '.join(sorted(others))}")
     by_axis = {axis: list(plan) if isinstance(plan, Sequence) else [plan] for axis, plan in plans.items()}
     count = 0
-    for func in [op for op in module.ops if isinstance(op, FuncOp)]:
+    for func, wanted in _wanted(module, by_axis, mesh).items():
         for name, value in _named(func):
             _gather(value, [axis for axis in mesh if _is_gathered(by_axis.get(axis, ()), name)])
-            wanted = {axis: _placement(by_axis.get(axis, ()), name, value) for axis in mesh}
-            placements = [each if _fits(each, value, mesh[axis]) else REPLICATE for axis, each in wanted.items()]
+        for value, placements in wanted.items():
             count += _annotate(value, ShardingAttr.of(mesh, placements))
         for op in [op for op in func.walk() if isinstance(op, LayerNormOp | RMSNormOp)]:
             placements = [_of_norms(by_axis.get(axis, ())) for axis in mesh]
@@ -128,6 +135,38 @@ def annotate(module: ModuleOp, plans: Mapping[str, Plan | Sequence[Plan]], mesh:
                 op.operands[0] = note.result
                 count += 1
     return count
+
+
+_Wanted: TypeAlias = "dict[SSAValue, Sequence[Placement]]"
+"""What workers have of some tensors, along each axis of the mesh."""
+
+
+def _wanted(module: ModuleOp, by_axis: Mapping[str, Sequence[Plan]], mesh: Mapping[str, int]) -> dict[FuncOp, _Wanted]:
+    """What plans say about the tensors of each function. A parameter of a private function that no plan names is what
+    all calls give for it, if that is the same.
+    """
+    components = CallGraph.of(module).components()
+    functions = sorted(
+        (op for op in module.ops if isinstance(op, FuncOp)), key=lambda func: -components[func.sym_name.data]
+    )
+    found: dict[FuncOp, _Wanted] = {}
+    given: dict[SSAValue, set[tuple[Placement, ...]]] = {}
+    for func in functions:  # callers before what they call
+        wanted: _Wanted = {}
+        for name, value in _named(func):
+            named = {axis: _placement(by_axis.get(axis, ()), name, value) for axis in mesh}
+            wanted[value] = [each if _fits(each, value, mesh[axis]) else REPLICATE for axis, each in named.items()]
+        for param in func.params:
+            if func.is_private and set(wanted[param]) == {REPLICATE} and len(all_given := given.get(param, ())) == 1:
+                (wanted[param],) = all_given
+        for op in func.walk():
+            callee = find_relax_function(op, op.callee) if isinstance(op, CallOp) else None
+            if isinstance(op, CallOp) and callee is not None:
+                for argument, param in zip(op.arguments, callee.params, strict=True):
+                    whole = (REPLICATE,) * len(mesh)
+                    given.setdefault(param, set()).add(tuple(wanted.get(argument, whole)))
+        found[func] = wanted
+    return found
 
 
 def assign_stages(module: ModuleOp, stages: Sequence[Sequence[str]]) -> int:
@@ -155,9 +194,23 @@ def _named(func: FuncOp) -> Iterator[tuple[str, SSAValue]]:
 
 def _fits(placement: Placement, value: SSAValue, workers: int) -> bool:
     """Whether tiles of a packed matrix consist of whole blocks; else each call would gather it."""
-    packed = [factors_of(use.operation) for use in value.uses if isinstance(use.operation, DequantizeBlocksOp)]
+    packed = [factors_of(op) for op in _users(value) if isinstance(op, DequantizeBlocksOp)]
     counts = [count for factors in packed if factors is not None for count in factors.blocks.values()]
     return placement != Shard(len(dims(value)) - 1) or all(divides(workers, count) for count in counts)
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    """The ops that take a value, also in functions that are called with it."""
+    pending, seen = [value], {value}
+    while pending:
+        for use in pending.pop().uses:
+            op = use.operation
+            callee = find_relax_function(op, op.callee) if isinstance(op, CallOp) else None
+            if callee is None:
+                yield op
+            elif (param := callee.params[use.index]) not in seen:
+                seen.add(param)
+                pending.append(param)
 
 
 def _placement(plans: Sequence[Plan], name: str, value: SSAValue) -> Placement:

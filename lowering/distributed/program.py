@@ -6,8 +6,9 @@ Arguments of the whole become those of each worker, and results of workers those
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from relax_dialect.scope import find_function
 from relax_dialect.struct_info.sharding import ShardingAttr, coordinates, tile_bounds
 from relax_dialect.struct_info.types import FuncType, PrimType, ShapeType, StructInfo, TensorType, TupleType
 from tir_dialect.dims import Dim, MatchError, match
+from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 
 if TYPE_CHECKING:
@@ -62,20 +64,23 @@ class Distribution:
         """How many workers there are."""
         return prod(self.mesh.values())
 
-    def arguments(self, whole: Sequence[Value], rank: int) -> list[Value]:
+    def arguments(self, whole: Sequence[Value], rank: int, own: Collection[int] = ()) -> list[Value]:
         """The arguments of one worker, for those of the whole; `ValueError` if they do not fit the types.
 
-        Tiles of tensors are copied, so that they are contiguous.
+        Tiles of tensors are copied, so that they are contiguous. Arguments of the numbers `own` are not those of the
+        whole, but what the worker has of them.
         """
         if len(whole) != len(self.type.params):
             raise ValueError(f"@{self.name} expected {len(self.type.params)} arguments, got {len(whole)}")
-        at, symbols = coordinates(self.mesh, rank), self._symbols(whole)
+        at, symbols = coordinates(self.mesh, rank), self._symbols(whole, own)
         numbers = [number for name, size in self.mesh.items() for number in (size, at[name])]
         workers = Shape([*numbers, *(symbols[name] for name in self.type.symbol_names)])
-        return [workers, *(self._tile(*pair, at) for pair in zip(whole, self.type.params, strict=True))]
+        pairs = enumerate(zip(whole, self.type.params, strict=True))
+        return [workers, *(value if number in own else self._tile(value, info, at) for number, (value, info) in pairs)]
 
-    def _symbols(self, whole: Sequence[Value]) -> Mapping[str, int]:
-        facts = [fact for value, info in zip(whole, self.type.params, strict=True) for fact in _facts(value, info)]
+    def _symbols(self, whole: Sequence[Value], own: Collection[int]) -> Mapping[str, int]:
+        infos = [_without_tiles(info) if number in own else info for number, info in enumerate(self.type.params)]
+        facts = [fact for pair in zip(whole, infos, strict=True) for fact in _facts(*pair)]
         try:
             return match([dim for dim, _ in facts], [number for _, number in facts])
         except MatchError as error:
@@ -149,6 +154,14 @@ def _is_shared(info: StructInfo) -> bool:
     return isinstance(info, TensorType) and info.sharding is not None and bool(info.sharding.shards)
 
 
+def _without_tiles(info: StructInfo) -> StructInfo:
+    """The type of what a worker has of a tensor, without the sizes of tiles."""
+    if not isinstance(info, TensorType) or info.dims is None or info.sharding is None:
+        return info
+    dims = [None if at in info.sharding.shards else dim for at, dim in enumerate(info.dims)]
+    return TensorType(dims, info.dtype, info.device)
+
+
 def _facts(value: Any, info: StructInfo) -> Iterator[tuple[Dim, int]]:
     """The dimensions of a type, and what they are for a value."""
     if isinstance(info, TupleType) and is_tuple(value):
@@ -180,11 +193,41 @@ AXIS = "p"
 """The axis of a mesh along which workers have stages."""
 
 
-class ShardedProgram:
-    """A function that all workers of a mesh run together; each has made the same object.
+@dataclass(frozen=True)
+class ShardedFunction:
+    """A function that all workers of a mesh call together.
 
     Every worker calls it with the arguments of the whole, of which it takes its tiles, and gets the result of the
     whole. `arguments` and `call_local` are for those that have their tiles already, as weights should.
+    """
+
+    distribution: Distribution
+    group: MPIGroup
+    compiled: Callable[..., Any]
+    own: Collection[int] = ()
+    """The numbers of arguments that a worker gives as its tiles, which the function may write."""
+
+    def arguments(self, *whole: Any) -> list[Value]:
+        """The arguments of this worker, for those of the whole."""
+        return self.distribution.arguments(list(map(from_python, whole)), self.group.index, self.own)
+
+    def call_local(self, arguments: Sequence[Value]) -> Value:
+        """The worker's part of the result."""
+        self.group.enter()
+        return _result(self.compiled, arguments)
+
+    def __call__(self, *whole: Any) -> Value:
+        """The result of the whole, on every worker: tensors as NumPy arrays."""
+        mine = self.call_local(self.arguments(*whole))
+        if not self.distribution.shares_result:
+            return mine
+        return self.distribution.whole(self.group.comm.allgather(mine))
+
+
+class ShardedProgram:
+    """A program that all workers of a mesh run together; each has made the same object.
+
+    It is called as its function `entry` is, a `ShardedFunction`; `program["other"]` is another one of its functions.
     """
 
     def __init__(
@@ -198,14 +241,18 @@ class ShardedProgram:
         timeout: float | None = None,
         check: bool = True,
         weights: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        target: Target | None = None,
+        own: Sequence[str] = (),
     ):
         """`timeout` is how many seconds workers wait for each other; with `check` they compare what they exchange.
         `weights` are the constants that the module refers to by name, as arrays or in a file (.safetensors). A worker
         keeps its tiles, and of what is mapped from files, as weights of ONNX and GGUF are, too, it reads only these.
+        `own` are patterns of parameters for which workers give their tiles instead of the whole, as of caches.
 
         `ModuleNotFoundError` without the extra `mpi`; `ValueError` if MPI has not started as many processes, or the
         mesh is not the program's; `RuntimeError` if workers have different programs.
         """
+        self._own = own
         self.group = start(mesh, timeout, check)
         self.group.agree(f"the program {ModuleDigest(module, sampled=True).digest.hex()}")
         module = module.clone()
@@ -218,8 +265,24 @@ class ShardedProgram:
         self.distribution = Distribution.of(self.module, entry)
         if dict(self.distribution.mesh) != dict(mesh):
             raise ValueError(f"the program is for the mesh {dict(self.distribution.mesh)}, got {dict(mesh)}")
-        executable = build(self.module, mode=mode, opt_level=opt_level)
-        self._function = VirtualMachine(executable)[entry]
+        self._machine = VirtualMachine(build(self.module, target, mode=mode, opt_level=opt_level))
+        self._entry = self._function(entry)
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        """A function of the program, which all workers call; `KeyError` if there is none.
+
+        Of one whose tensors nobody shares it is the function itself: all workers do the same.
+        """
+        func = find_function(self.module, name)
+        if func is None or MESH not in func.attributes:
+            return self._machine[name]
+        return self._function(name)
+
+    def _function(self, name: str) -> ShardedFunction:
+        distribution, func = Distribution.of(self.module, name), find_function(self.module, name)
+        names = func.param_names[1:] if isinstance(func, FuncOp) else ()  # after that of the workers
+        own = {at for at, param in enumerate(names) if any(fnmatchcase(param, pattern) for pattern in self._own)}
+        return ShardedFunction(distribution, self.group, self._machine[name], own)
 
     @property
     def rank(self) -> int:
@@ -227,20 +290,16 @@ class ShardedProgram:
         return self.group.index
 
     def arguments(self, *whole: Any) -> list[Value]:
-        """The arguments of this worker, for those of the whole."""
-        return self.distribution.arguments(list(map(from_python, whole)), self.rank)
+        """The arguments of this worker for the function `entry`, for those of the whole."""
+        return self._entry.arguments(*whole)
 
     def call_local(self, arguments: Sequence[Value]) -> Value:
-        """The worker's part of the result."""
-        self.group.enter()
-        return _result(self._function, arguments)
+        """The worker's part of the result of the function `entry`."""
+        return self._entry.call_local(arguments)
 
     def __call__(self, *whole: Any) -> Value:
-        """The result of the whole, on every worker: tensors as NumPy arrays."""
-        mine = self.call_local(self.arguments(*whole))
-        if not self.distribution.shares_result:
-            return mine
-        return self.distribution.whole(self.group.comm.allgather(mine))
+        """The result of the whole of the function `entry`, on every worker: tensors as NumPy arrays."""
+        return self._entry(*whole)
 
 
 class PipelinedProgram:

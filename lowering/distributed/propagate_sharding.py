@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from typing_extensions import override
 from xdsl.dialects.builtin import StringAttr
@@ -12,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail, refuse
 from lowering.distributed.cost import FLOPS_PER_BYTE, all_gather, bytes_of, estimate, redistribution, work
-from lowering.distributed.demands import Demands, is_stored
+from lowering.distributed.demands import Demands, is_stored, written_in_place
 from lowering.distributed.factors import Choice, Factors, admits, choices
 from lowering.distributed.mesh import MeshPass, shardings_in
 from lowering.locations import inherit_location
@@ -134,6 +135,9 @@ class _Propagation:
     def _require_whole(self, op: Operation) -> None:
         """Gives an op everything that it takes, or uses in its regions, as all workers have it."""
         whole = (REPLICATE,) * len(self.axes)
+        for index in written_in_place(op):
+            if self._placements(op.operands[index]) != whole:
+                _fail_to_write(op, index)
         for index, operand in enumerate(op.operands):
             if isinstance(operand.type, TupleType):
                 op.operands[index] = self._whole_tuple(op, operand)
@@ -333,6 +337,11 @@ class _Propagation:
                 for choice in choices(op, factors, self.mesh.mesh[at])
                 if (choice.factor is None or choice.factor in asked) and _is_free(choice, chosen)
             ]
+            for index in written_in_place(op):
+                placement = self._placements(op.operands[index])[at]
+                found = [choice for choice in found if choice.operands[index] == placement]
+                if not found:
+                    _fail_to_write(op, index)
             chosen.append(min(found, key=lambda choice: self._cost(op, factors, choice, at)))
         for index, operand in enumerate(op.operands):
             self._require(op, index, [choice.operands[index] for choice in chosen], operand)
@@ -413,6 +422,14 @@ class _Propagation:
             ):
                 total += estimate(redistribution(result.type, axis, placement, self._wanted(result, at)).bytes)
         return total
+
+
+def _fail_to_write(op: Operation, index: int) -> NoReturn:
+    fail(
+        op,
+        f"writes in place into a tensor of which workers have tiles that it does not fit: {op.operands[index].type}",
+        "share a dimension that the PrimFunc indexes by the same loop variable everywhere, or none",
+    )
 
 
 def _is_tiled(dims: Sequence[Dim | None], at: int, hidden: set[str]) -> bool:

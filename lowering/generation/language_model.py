@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path
@@ -88,11 +88,16 @@ class LanguageModel:
         context: int,
         sequences: int = 1,
         cache_format: CacheFormat = "f32",
+        workers: int = 1,
     ):
-        """`function` gives the functions of a decoder's program; there is room for `sequences` of `context` tokens."""
+        """`function` gives the functions of a decoder's program; there is room for `sequences` of `context` tokens.
+
+        The heads of the cache are shared by so many `workers`, of which this is one.
+        """
         self.config = config
         self.tokenizer, self.context = tokenizer, context
-        self.cache = PagedKVCache(config, cache_format, context, CHUNK, sequences)
+        own = replace(config, num_key_value_heads=config.num_key_value_heads // workers)
+        self.cache = PagedKVCache(own, cache_format, context, CHUNK, sequences)
         self.decoding = Decoding(function, self.cache)
         self._scheduler = Scheduler(self.decoding, context, sequences)
 
@@ -106,6 +111,8 @@ class LanguageModel:
         weight_format: str | None = None,
         activation_bits: int | None = None,
         cache: bool = True,
+        mesh: Mapping[str, int] | None = None,
+        timeout: float | None = None,
     ) -> LanguageModel:
         """Compiles the model of a GGUF file or of a folder of Hugging Face, with room for `context` tokens.
 
@@ -114,7 +121,10 @@ class LanguageModel:
         as `q8_0`, if there is one, unless they are already, but not those that route tokens to experts; the weights of
         a GGUF file stay as they are. What is multiplied with packed weights is rounded to `activation_bits`: 8 and 16
         are faster, 24 is as near as `f32`, 32 rounds nothing; 24 if the processor has dot products of bytes, else 16
-        with AVX2, else 32. `GGUFImportError` or `HuggingFaceImportError` for what is damaged or not supported.
+        with AVX2, else 32. With a `mesh` of one axis, such as `{"x": 2}`, as many processes of MPI share its matrices:
+        all of them load it and call it alike, and wait `timeout` seconds for each other. Each has its heads of the
+        cache, or all where the workers do not divide them.
+        `GGUFImportError` or `HuggingFaceImportError` for what is damaged or not supported.
         """
         if sequences < 1:
             raise ValueError(f"expected at least one sequence, got {sequences}")
@@ -122,22 +132,27 @@ class LanguageModel:
             raise ValueError(f"expected a cache of {', '.join(CACHE_FORMATS)}, got {cache_format!r}")
         target = _target(activation_bits)
         if Path(path).is_dir():
-            config, tokenizer, executable = _of_folder(path, cache_format, weight_format, target, cache)
+            config, tokenizer, module = _of_folder(path, cache_format, weight_format)
+            executable = partial(_executable_of_folder, module, target, cache)
         elif weight_format is not None:
             raise ValueError(f"{fspath(path)}: weights of files are not quantised, only those of folders")
         else:
             file = read_file(path)
             config, tokenizer = config_of(file), tokenizer_of(file, default_cache() if cache else NO_CACHE)
+            module = partial(_module, file, cache_format)
             executable = partial(_executable, file, cache_format, target, cache)
         # The tokens that there is room for; `ValueError` for more than the model can tell apart.
         most = config.max_position_embeddings
         room = min(USUAL_CONTEXT, most) if context is None else context
         if not 1 <= room <= most:
             raise ValueError(f"expected a context from 1 to {most} tokens, got {room}")
-        machine = VirtualMachine(executable(room))
+        if mesh is None:
+            function, workers = VirtualMachine(executable(room)).__getitem__, 1
+        else:
+            function, workers = _sharded(module(room), config, mesh, target, timeout)
         give_back()
         give_back_library(LLVM_LIBRARY)
-        return LanguageModel(machine.__getitem__, config, tokenizer, room, sequences, cache_format)
+        return LanguageModel(function, config, tokenizer, room, sequences, cache_format, workers)
 
     def logits(self, tokens: Sequence[int]) -> NDArray[Any]:
         """The logits of the token that follows `tokens`."""
@@ -357,22 +372,45 @@ def _module(file: GGUFFile, cache_format: CacheFormat, context: int | None = Non
     return DecoderProgram(model_of(file, context), cache_format).module()
 
 
+def _sharded(
+    module: ModuleOp, config: DecoderConfig, mesh: Mapping[str, int], target: Target | None, timeout: float | None
+) -> tuple[Callable[[str], Callable[..., Any]], int]:
+    """The functions of a decoder whose matrices the workers of a mesh share, and how many share the heads of the cache:
+    all if they divide these, else one has all. `ValueError` if they cannot.
+    """
+    from lowering.distributed.plans import LLAMA_PACKED, LLAMA_POOLS, annotate
+    from lowering.distributed.program import ShardedProgram
+
+    if len(mesh) != 1:
+        raise ValueError(f"expected a mesh of one axis for a language model, got {', '.join(mesh) or 'none'}")
+    (workers,) = mesh.values()
+    shares_heads = config.num_key_value_heads % workers == 0
+    plans = [LLAMA_PACKED, LLAMA_POOLS] if shares_heads else [LLAMA_PACKED]
+    if not annotate(module, dict.fromkeys(mesh, plans), mesh):
+        raise ValueError("the model has no matrices that workers can share")
+    own = tuple(LLAMA_POOLS.placements) if shares_heads else ()
+    program = ShardedProgram(module, mesh, timeout=timeout, target=target, own=own)
+    return lru_cache(maxsize=None)(program.__getitem__), workers if shares_heads else 1
+
+
+def _executable_of_folder(
+    module: Callable[[int], ModuleOp], target: Target | None, cache: bool, context: int
+) -> Executable:
+    return build(module(context), target=target, cache=cache)
+
+
 def _of_folder(
-    path: str | PathLike[str],
-    cache_format: CacheFormat,
-    weight_format: str | None,
-    target: Target | None,
-    cache: bool,
-) -> tuple[DecoderConfig, Tokenizer, Callable[[int], Executable]]:
-    """The model of a folder of Hugging Face, and what compiles it for texts of so many tokens."""
+    path: str | PathLike[str], cache_format: CacheFormat, weight_format: str | None
+) -> tuple[DecoderConfig, Tokenizer, Callable[[int], ModuleOp]]:
+    """The model of a folder of Hugging Face, and its module for texts of so many tokens."""
     from relax_dialect.frontend.huggingface.families import config_of
 
     folder = huggingface.read_folder(path)
 
-    def executable(context: int) -> Executable:
-        return build(_program_of(folder, cache_format, weight_format, context).module(), target=target, cache=cache)
+    def module(context: int) -> ModuleOp:
+        return _program_of(folder, cache_format, weight_format, context).module()
 
-    return config_of(folder), tokenizer_of_folder(folder), executable
+    return config_of(folder), tokenizer_of_folder(folder), module
 
 
 def _program_of(

@@ -6,6 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from gguf import GGMLQuantizationType
+
+from lowering.generation.language_model import LanguageModel
+from tests.support import decoders
+from xdsl_relax.cli.relax_run import main
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 240
@@ -93,6 +98,35 @@ def test_relax_run():
     outputs = [line for each in done for line in each.stdout.splitlines() if line.startswith("  output")]
     assert len(outputs) == 2
     assert outputs[0][:30] == outputs[1][:30]
+
+
+@pytest.mark.slow
+def test_a_language_model(tmp_path: Path):
+    """Two ranks write the text that one process writes; rank 0 prints it."""
+    path = tmp_path / "model.gguf"
+    decoders.write_decoder(path, kind=GGMLQuantizationType.Q8_0)
+    alone = LanguageModel.load(path).generate("abc", max_tokens=6)
+    done = mpiexec(2, *PROGRAM[:2], str(path), "--mesh", "2", "--prompt", "abc", "--max-tokens", "6")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == alone.text + "\n"
+    assert all(f"rank {rank}: prompt: 1 tokens" in done.stderr for rank in (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--mesh", "x=2,y=2", "--prompt", "a"), "--mesh of a language model expected a number of workers, got x=2,y"),
+        (("--mesh", "2", "--chat"), "--mesh of a language model goes with --prompt and --ask only"),
+        (("--timeout", "2", "--prompt", "a"), "--timeout says how long the workers of --mesh wait"),
+    ],
+)
+def test_a_language_model_refuses(
+    tmp_path: Path, options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "model.gguf"
+    decoders.write_decoder(path)
+    assert main([str(path), *options]) == 1
+    assert message in capsys.readouterr().err
 
 
 def test_relax_run_refuses_another_mesh():

@@ -64,7 +64,8 @@ def loop_groups(func: PrimFuncOp, results: Sequence[SSAValue]) -> list[LoopGroup
     ops = ops_in(func.body)
     if func.may_alias is not None or not all(map(_is_simple, ops)):
         return []
-    if any(enclosing_block(block) is not None for block in blocks_in(func.body)):
+    outer = [each for each in map(enclosing_block, blocks_in(func.body)) if each is not None]
+    if any(block.iterators or block.init is not None for block in outer):
         return []
     if any(op.buffer in func.params and op.buffer not in results for op in ops if isinstance(op, StoreOp)):
         return []

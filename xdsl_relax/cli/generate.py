@@ -13,15 +13,29 @@ from pathlib import Path
 from lowering.generation.language_model import Generation, LanguageModel
 from lowering.generation.sampling import Sampling
 from xdsl_relax.cli.diagnostics import ToolError, with_traceback
+from xdsl_relax.cli.workers import mesh_of_model, print_on_rank_0, rank_of_process, run_together
 
 _COMMANDS = "/clear forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C ends an answer, \\ continues a line"
 
 
 def generate(args: argparse.Namespace) -> None:
-    """Continues a prompt, answers, or chats, and prints the text as it comes, then how fast it came; or serves."""
+    """Continues a prompt, answers, or chats, and prints the text as it comes, then how fast it came; or serves.
+
+    With `--mesh`, the processes that mpiexec has started do it together, and rank 0 prints.
+    """
     given: str | None = args.prompt if args.ask is None else args.ask
     if given is None and args.serve is None and not args.chat and not args.warm_up:
         raise ToolError("a language model expected --prompt TEXT, --ask TEXT, --chat, --serve PORT or --warm-up")
+    if args.mesh is not None:
+        if args.chat or args.serve is not None or args.warm_up:
+            raise ToolError("--mesh of a language model goes with --prompt and --ask only")
+        run_together(lambda: _generate(args))
+    else:
+        _generate(args)
+
+
+def _generate(args: argparse.Namespace) -> None:
+    mesh = None if args.mesh is None else mesh_of_model(args.mesh)
     try:
         sampling = Sampling(
             args.temperature, args.top_k, args.top_p, args.min_p, args.repetition_penalty, seed=args.seed
@@ -34,6 +48,8 @@ def generate(args: argparse.Namespace) -> None:
             weight_format=args.weight_format,
             activation_bits=args.activation_bits,
             cache=not args.no_cache,
+            mesh=mesh,
+            timeout=args.timeout,
         )
         if args.warm_up:
             return
@@ -50,9 +66,12 @@ def generate(args: argparse.Namespace) -> None:
 def _answer(model: LanguageModel, args: argparse.Namespace, sampling: Sampling) -> None:
     messages = [*_told(args), {"role": "user", "content": args.ask}]
     prompt = args.prompt if args.ask is None else model.tokenizer.chat(messages)
+    rank = 0 if args.mesh is None else rank_of_process()
+    print_on_rank_0(rank)
     made: Generation = model.generate(prompt, max_tokens=args.max_tokens, sampling=sampling, stop=args.stop, show=_show)
     print()
-    print(f"{made.summary()}; {_memory()}", file=sys.stderr)
+    worker = "" if args.mesh is None else f"rank {rank}: "
+    print(f"{worker}{made.summary()}; {_memory()}", file=sys.stderr)
 
 
 def _told(args: argparse.Namespace) -> list[Mapping[str, str]]:

@@ -104,6 +104,8 @@ def _run(argv: Sequence[str] | None) -> None:
         return
     if args.warm_up and (args.no_cache or args.mode == "interpret" or _is_profiled(args) or args.mesh is not None):
         raise ToolError("--warm-up goes with none of --no-cache, --mode interpret, --mesh and reports of a run")
+    if args.timeout is not None and args.mesh is None:
+        raise ToolError("--timeout says how long the workers of --mesh wait")
     if Path(args.file).suffix == ".gguf" or Path(args.file, "config.json").is_file():
         if ignored := parser.given(args, ARGUMENTS, REPORTS):
             raise ToolError(f"{args.file} is a language model, which goes with none of {', '.join(ignored)}")
@@ -113,8 +115,6 @@ def _run(argv: Sequence[str] | None) -> None:
         return
     if ignored := parser.given(args, GENERATION):
         raise ToolError(f"options of language models (.gguf) are given for {args.file}: {', '.join(ignored)}")
-    if args.timeout is not None and args.mesh is None:
-        raise ToolError("--timeout says how long the workers of --mesh wait")
     if args.tune_on_ranks:
         _tune_on_ranks(args)
         return

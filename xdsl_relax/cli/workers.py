@@ -64,11 +64,31 @@ def load_sharded(path: str, given: str | None, options: BuildOptions, mesh: str,
         )
     except (ModuleNotFoundError, ValueError) as error:
         raise ToolError(str(error)) from error
-    if program.rank:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    print_on_rank_0(program.rank)
     workers = f"{program.group.size} worker{'s' if program.group.size > 1 else ''}"
     origin = f"{options.mode}, {workers}, built in {1000 * (time.perf_counter() - started):.1f} ms"
     return Program(program, origin, entry=entry, signature=signature_of(module, entry))
+
+
+def mesh_of_model(text: str) -> dict[str, int]:
+    """The mesh of one axis that `2` or `x=2` says; `ToolError` for anything else."""
+    name, _, size = text.rpartition("=")
+    if not size.isdecimal() or int(size) < 1 or "," in text:
+        raise ToolError(f"--mesh of a language model expected a number of workers, got {text}")
+    return {name or "x": int(size)}
+
+
+def rank_of_process() -> int:
+    """The number of this process among those that mpiexec has started."""
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.rank
+
+
+def print_on_rank_0(rank: int) -> None:
+    """From now on other ranks print nothing to the standard output."""
+    if rank:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def run_together(run: Callable[[], None]) -> None:

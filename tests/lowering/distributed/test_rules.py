@@ -40,6 +40,8 @@ case("A3", "(d0 _) -> (d0 _)", "relax.nn.softmax %a", MATRIX)
 case("MC1", "(d0 d1) -> (d0 d1, )", "%y, %k = relax.match_cast %a : !relax.tensor<[k, m], f32> binds [k]", MATRIX)
 case("CT1 CT2", "(d0 d1, d1) -> (d0), d1 by sum", "relax.call_tir @product(%a, %b) : !relax.tensor<[n], f32>", MATRIX,
      tensor("m"))  # fmt: skip
+case("CT3", "(d0, _ d0) -> (_ d0)", "relax.call_tir_inplace @keep(%a, %b) inplace [1] : !relax.tensor<[k, m], f32>",
+     tensor("m"), tensor("k, m"))  # fmt: skip
 case("X1", "(_ d0, i0) -> (i0 d0)", "relax.index_tensor %a, %b", MATRIX, tensor("k", "i64"))
 case("X2", "(_ d0, _ d0, _) -> (_ d0)", "relax.index_put %a, %b, %c", MATRIX, tensor("k, m"), tensor("k", "i64"))
 case("X3", "(_ d1, _ d1) -> (_ d1)", "relax.slice_scatter %a, %b start = 0 end = 2", tensor("5, m"), tensor("2, m"))
@@ -130,6 +132,17 @@ PRODUCT = """tir.prim_func @product[%n, %m](%X: !tir.buffer<[n, m], f32>, %W: !t
       %y = tir.load %Y[%vi]
       %s = math.fma %x, %w, %y : f32
       tir.store %s, %Y[%vi]
+    }
+  }
+}
+tir.prim_func @keep[%m, %k](%X: !tir.buffer<[m], f32>, %Y: !tir.buffer<[k, m], f32>) {
+  tir.block "first" {
+    tir.for (%j) in (%m) {
+      tir.block "keep" (%vj = spatial %j in %m) {
+        %first = arith.constant 0 : index
+        %x = tir.load %X[%vj]
+        tir.store %x, %Y[%first, %vj]
+      }
     }
   }
 }"""

@@ -6,20 +6,22 @@ import numpy as np
 import pytest
 from gguf import GGMLQuantizationType
 from safetensors.numpy import save_file
+from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.cache.module_digest import ModuleDigest
 from lowering.compiler.weight_files import load_weights
 from lowering.context import make_context
 from lowering.distributed.lower_distributed import CutConstantsPass
-from lowering.distributed.plans import LLAMA_PACKED, annotate
-from lowering.distributed.program import shard
+from lowering.distributed.plans import LLAMA_PACKED, LLAMA_POOLS, annotate
+from lowering.distributed.program import Distribution, shard
 from lowering.distributed.report import communication
 from lowering.parsing import parse_module
 from lowering.relax.functions.inline_functions import InlineFunctionsPass
 from relax_dialect.frontend.gguf import read_file
 from relax_dialect.frontend.gguf.models import model_of
 from relax_dialect.interpreter import run
-from relax_dialect.nn import DecoderProgram
+from relax_dialect.interpreter.workers import run_workers
+from relax_dialect.nn import CacheFormat, DecoderProgram
 from relax_dialect.ops.collective import AllGatherOp
 from relax_dialect.ops.values import ConstantOp
 from tests.lowering.distributed.support import run_sharded
@@ -77,14 +79,17 @@ def test_mapped_weights_are_those_of_the_file(tmp_path: Path):
             np.testing.assert_array_equal(op.array, arrays[str(op.weight_name)])
 
 
-@pytest.mark.parametrize("workers", [2, 4])
-def test_packed_weights_of_a_decoder(tmp_path: Path, workers: int):
-    """From a GGUF file: no worker gathers weights, also of matrices with three blocks of inputs, which stay whole."""
+@pytest.mark.parametrize(("workers", "inlined"), [(2, False), (4, True), (3, False)])
+def test_packed_weights_of_a_decoder(tmp_path: Path, workers: int, inlined: bool):
+    """From a GGUF file: no worker gathers weights, also of matrices with three blocks of inputs, which stay whole.
+    Layers may be functions that are called with their weights.
+    """
     path = tmp_path / "model.gguf"
     decoders.write_decoder(path, "llama", GGMLQuantizationType.Q8_0, tied=True, bias=False)
     program = DecoderProgram(model_of(read_file(path)), functions=("every",))
     module = program.module()
-    InlineFunctionsPass().apply(make_context(), module)
+    if inlined:
+        InlineFunctionsPass().apply(make_context(), module)
     ids = np.array([3, 1, 4, 1, 5])
 
     def arguments() -> list[object]:
@@ -94,5 +99,53 @@ def test_packed_weights_of_a_decoder(tmp_path: Path, workers: int):
     assert annotate(module, {"x": LLAMA_PACKED}, {"x": workers})
     local = shard(module)
     np.testing.assert_allclose(np.asarray(run_sharded(local, "every", arguments())), expected, 1e-3, 1e-4)
-    gathered = [each.op for each in communication(local)[0].exchanges if isinstance(each.op, AllGatherOp)]
+    exchanges = [each for function in communication(local) for each in function.exchanges]
+    gathered = [each.op for each in exchanges if isinstance(each.op, AllGatherOp)]
     assert not any(str(op.x.type).endswith("ui8>") for op in gathered)
+
+
+@pytest.mark.parametrize(("workers", "cache_format"), [(2, "f32"), (2, "i8"), (4, "f32")])
+def test_workers_have_their_heads_of_a_cache(tmp_path: Path, workers: int, cache_format: CacheFormat):
+    """What a call writes there the next one reads. Where workers do not divide the heads, each has all."""
+    path = tmp_path / "model.gguf"
+    decoders.write_decoder(path, "llama", GGMLQuantizationType.Q8_0, tied=True, bias=False)
+    program = DecoderProgram(model_of(read_file(path)), cache_format, functions=("every",))
+    plans = [LLAMA_PACKED] if decoders.KV_HEADS % workers else [LLAMA_PACKED, LLAMA_POOLS]
+    module = program.module()
+    annotate(module, {"x": plans}, {"x": workers})
+    local = shard(module)
+    sent = [str(each.sent.bytes) for function in communication(local) for each in function.exchanges]
+    assert not any("pool" in each for each in sent), "nobody gathers the cache"
+    distribution, ids = Distribution.of(local, "every"), np.array([3, 1, 4, 1, 5])
+    whole, kept = decoders.Caches(program, 8), decoders.Caches(program, 8)
+    each = [distribution.arguments([ids, *kept.arguments(0)], rank) for rank in range(workers)]
+    tiles = [given[-len(kept.pools) :] for given in each]
+    for past, new in ((0, ids[:3]), (3, ids[3:])):
+        expected = np.asarray(run(program.module(), "every", [new, *whole.arguments(past)]))
+        numbers = frozenset(range(3, 3 + len(kept.pools)))
+        given = [
+            distribution.arguments([new, past, kept.tables[0], *tiles[rank]], rank, numbers) for rank in range(workers)
+        ]
+        found = distribution.whole(run_workers(local, "every", distribution.mesh, given))
+        np.testing.assert_allclose(np.asarray(found), expected, 1e-3, 1e-4)
+
+
+def test_what_is_written_in_place_is_not_moved():
+    module = parse_module("""
+    tir.prim_func @halve[%n](%x: !tir.buffer<[n], f32>) {
+      %c2 = arith.constant 2 : index
+      tir.for (%i) in (%c2) {
+        tir.block "halve" (%vi = spatial %i in %c2) {
+          %0 = tir.load %x[%vi]
+          %1 = arith.addf %0, %0 : f32
+          tir.store %1, %x[%vi]
+        }
+      }
+    }
+    relax.func @main[%n](%x: !relax.tensor<[n], f32, sharding<x = 2: S[0]>>) -> !relax.object impure {
+      %0 = relax.call_tir_inplace @halve(%x) inplace [0] : !relax.tensor<[n], f32>
+      relax.return %0
+    }
+    """)
+    with pytest.raises(DiagnosticException, match="writes in place into a tensor of which workers have tiles"):
+        shard(module)
