@@ -119,7 +119,18 @@ def load_library(
     if weights is None and where != given and exists(beside := f"{given}{SUFFIX}"):
         weights = beside
     if weights is not None:
-        _give_weights(module, weights)
+        try:
+            take_file, take_one = (module.get_function(name) for name in (WEIGHTS_FROM, SET_WEIGHT))
+        except AttributeError:
+            raise ValueError("the library holds its weights: export it with weights='given' or 'beside'") from None
+        if not isinstance(weights, Mapping):
+            take_file(fspath(weights))
+        else:
+            for name, array in weights.items():
+                tensor = array if isinstance(array, tvm_ffi.Tensor) else to_value(array)
+                if isinstance(tensor, tvm_ffi.Tensor) and tensor.data_ptr() % ALIGNMENT:
+                    tensor = from_numpy(aligned_copy(to_numpy(tensor)))
+                take_one(library_name(name), tensor)
     return Library(module, ctypes.string_at(ctypes.addressof(text)).decode(), limit)
 
 
@@ -184,18 +195,3 @@ def _address(library: ctypes.CDLL, name: str) -> int | None:
         return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     except AttributeError:
         return None
-
-
-def _give_weights(module: tvm_ffi.Module, weights: str | PathLike[str] | Mapping[str, Any]) -> None:
-    try:
-        take_file, take_one = (module.get_function(name) for name in (WEIGHTS_FROM, SET_WEIGHT))
-    except AttributeError:
-        raise ValueError("the library holds its weights: export it with weights='given' or 'beside'") from None
-    if not isinstance(weights, Mapping):
-        take_file(fspath(weights))
-        return
-    for name, array in weights.items():
-        tensor = array if isinstance(array, tvm_ffi.Tensor) else to_value(array)
-        if isinstance(tensor, tvm_ffi.Tensor) and tensor.data_ptr() % ALIGNMENT:
-            tensor = from_numpy(aligned_copy(to_numpy(tensor)))
-        take_one(library_name(name), tensor)

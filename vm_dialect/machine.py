@@ -187,7 +187,15 @@ class VirtualMachine:
         self._loaded = _load(executable, kernels or {}, {**watched, **(packed or {})}, loader)
         self._limit = _limit(self._loaded, num_threads)
         if self._limit is not None:
-            self._loaded = _limited(executable, self._loaded, self._limit, self._signatures)
+            # Native functions under a limit; kernels are called by bytecode, which is.
+            table = {function.name: function for function in executable.functions}
+            functions = {
+                name: LimitedFunction.under(self._limit, function, table[name], self._signatures.get(name))
+                if name in table
+                else function
+                for name, function in self._loaded.functions.items()
+            }
+            self._loaded = replace(self._loaded, functions=functions)
         self._sites = [
             Site(caller, index, callee, where) for index, (caller, callee, where) in enumerate(self._loaded.sites)
         ]
@@ -201,7 +209,14 @@ class VirtualMachine:
         """The function of this name; `KeyError` lists those there are."""
         entry = self._entries.get(name)
         if entry is None:
-            entry = self._entries[name] = self._entry(name)
+            if not self.executable.has_function(name):
+                known = ", ".join(self.executable.entries) or "none"
+                raise KeyError(f"no function {name}, the executable has: {known}")
+            index = self.executable.function_index[name]
+            if index in self._codes:
+                entry = self._entries[name] = BytecodeFunction(self, self._codes[index], self._signatures.get(name))
+            else:
+                entry = self._entries[name] = self._loaded.functions[name]
         return entry
 
     def __contains__(self, name: str) -> bool:
@@ -215,15 +230,6 @@ class VirtualMachine:
     def _ipython_key_completions_(self) -> list[str]:
         """The functions, for completion after `vm[`."""
         return list(self.executable.entries)
-
-    def _entry(self, name: str) -> Callable[..., Any]:
-        if not self.executable.has_function(name):
-            known = ", ".join(self.executable.entries) or "none"
-            raise KeyError(f"no function {name}, the executable has: {known}")
-        index = self.executable.function_index[name]
-        if index in self._codes:
-            return BytecodeFunction(self, self._codes[index], self._signatures.get(name))
-        return self._loaded.functions[name]
 
     def run_code(self, code: Code, arguments: Sequence[Any]) -> Any:
         """Runs a bytecode function on values."""
@@ -377,18 +383,6 @@ def _limit(loaded: LoadedCode, number: int | None) -> ThreadLimit | None:
     if loaded.limit_threads is None:
         raise ValueError("num_threads: the loader of the compiled code cannot limit its threads")
     return ThreadLimit(threads, (loaded.limit_threads,))
-
-
-def _limited(
-    executable: Executable, loaded: LoadedCode, limit: ThreadLimit, known: Mapping[str, Signature]
-) -> LoadedCode:
-    """Native functions under a limit; kernels are called by bytecode, which is."""
-    table = {function.name: function for function in executable.functions}
-    functions = {
-        name: LimitedFunction.under(limit, function, table[name], known.get(name)) if name in table else function
-        for name, function in loaded.functions.items()
-    }
-    return replace(loaded, functions=functions)
 
 
 def _checked(executable: Executable, callables: Mapping[int, Callable[..., Any]]) -> dict[int, Callable[..., Any]]:

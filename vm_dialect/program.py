@@ -183,27 +183,26 @@ class _Preparation:
         start = self.code.info.start
         match self.executable.code[index]:
             case Call() as call:
-                return self._call(index, call)
+                callee = self.executable.functions[call.function]
+                destination = self.sink if call.destination == VOID_REGISTER else call.destination
+                arguments = tuple(self._slot(argument) for argument in call.arguments)
+                site = self._site(index, callee.name)
+                if callee.kind is FunctionKind.BYTECODE:
+                    return EnterStep(
+                        self.codes[call.function], destination, arguments, site, self._is_tail(index, call)
+                    )
+                if callee.name == f"{BUILTIN_PREFIX}invoke_closure":
+                    return InvokeStep(destination, arguments, site, self._is_tail(index, call))
+                if callee.name == f"{BUILTIN_PREFIX}make_closure":
+                    return CallStep(self.resolver.make_closure, destination, arguments, site)
+                functions = self.resolver.checked if index in self.executable.unproved else self.resolver.callables
+                return CallStep(functions[call.function], destination, arguments, site)
             case Ret(value):
                 return ReturnStep(self._slot(value))
             case Goto(offset):
                 return JumpStep(index - start + offset)
             case If(condition, false_offset):
                 return BranchStep(self._slot(condition), index - start + false_offset, self._site(index, ""))
-
-    def _call(self, index: int, call: Call) -> Step:
-        callee = self.executable.functions[call.function]
-        destination = self.sink if call.destination == VOID_REGISTER else call.destination
-        arguments = tuple(self._slot(argument) for argument in call.arguments)
-        site = self._site(index, callee.name)
-        if callee.kind is FunctionKind.BYTECODE:
-            return EnterStep(self.codes[call.function], destination, arguments, site, self._is_tail(index, call))
-        if callee.name == f"{BUILTIN_PREFIX}invoke_closure":
-            return InvokeStep(destination, arguments, site, self._is_tail(index, call))
-        if callee.name == f"{BUILTIN_PREFIX}make_closure":
-            return CallStep(self.resolver.make_closure, destination, arguments, site)
-        functions = self.resolver.checked if index in self.executable.unproved else self.resolver.callables
-        return CallStep(functions[call.function], destination, arguments, site)
 
     def _site(self, index: int, callee: str) -> Site:
         return Site(self.code.info.name, index, callee, self.executable.locations.get(index, ""))

@@ -63,7 +63,15 @@ def allocate_registers(blocks: Sequence[Block], values: int) -> Allocation:
     """
     parameters = blocks[0].arguments
     intervals = live_intervals(blocks)
-    registers = _Scan(parameters, intervals, _affinities(blocks), values).run()
+    # For each value those in whose register it would save a move: block arguments and what is passed to them.
+    pairs: dict[int, list[int]] = {}
+    for block in blocks:
+        for edge in block.edges:
+            for argument, value in zip(blocks[edge.target].arguments, edge.values, strict=True):
+                if value is not None:
+                    pairs.setdefault(argument, []).append(value)
+                    pairs.setdefault(value, []).append(argument)
+    registers = _Scan(parameters, intervals, pairs, values).run()
     count = max([len(parameters), *(register + 1 for register in registers)])
     needs_scratch = any(
         has_cycle(edge_moves(edge, blocks[edge.target].arguments, registers))
@@ -187,18 +195,6 @@ def _block_sets(block: Block) -> tuple[set[int], set[int]]:
     return used, defined
 
 
-def _affinities(blocks: Sequence[Block]) -> dict[int, list[int]]:
-    """For each value those in whose register it would save a move: block arguments and what is passed to them."""
-    pairs: dict[int, list[int]] = {}
-    for block in blocks:
-        for edge in block.edges:
-            for argument, value in zip(blocks[edge.target].arguments, edge.values, strict=True):
-                if value is not None:
-                    pairs.setdefault(argument, []).append(value)
-                    pairs.setdefault(value, []).append(argument)
-    return pairs
-
-
 class _Scan:
     """The linear scan: intervals in order of their start, the lowest register that is free."""
 
@@ -227,16 +223,13 @@ class _Scan:
         for value in sorted(self.intervals, key=lambda value: (self.intervals[value][0], value)):
             if self.registers[value] == NO_REGISTER:
                 first, last = self.intervals[value]
-                self._release(first)
+                while self.active and self.active[0][0] < first:
+                    _, register = heapq.heappop(self.active)
+                    self.free.add(register)
+                    heapq.heappush(self.order, register)
                 register = self.registers[value] = self._choose(value)
                 heapq.heappush(self.active, (last, register))
         return self.registers
-
-    def _release(self, index: int) -> None:
-        while self.active and self.active[0][0] < index:
-            _, register = heapq.heappop(self.active)
-            self.free.add(register)
-            heapq.heappush(self.order, register)
 
     def _choose(self, value: int) -> int:
         for other in self.affinities.get(value, ()):

@@ -148,23 +148,20 @@ class Thread:
             case EnterStep(code, _, slots):
                 self._enter(step, code, [self.frame[slot] for slot in slots])
             case InvokeStep(_, slots):
-                self._invoke(step, [self.frame[slot] for slot in slots])
+                function, *arguments = [self.frame[slot] for slot in slots]
+                expect_function(function, "invoke_closure")
+                closure = self._closures.find(function)
+                if closure is None:
+                    call = CallStep(function, step.destination, step.arguments, step.site)
+                    instrument = self._instrument
+                    self.frame[step.destination] = (
+                        function(*arguments) if instrument is None else _observed(instrument, call, arguments)
+                    )
+                else:
+                    closure.code.check_arity(len(arguments), len(closure.captured))
+                    self._enter(step, closure.code, [*closure.captured, *arguments])
             case _:
                 raise TypeError(f"{type(step).__name__} is not a transfer")
-
-    def _invoke(self, step: InvokeStep, values: Sequence[Any]) -> None:
-        function, *arguments = values
-        expect_function(function, "invoke_closure")
-        closure = self._closures.find(function)
-        if closure is None:
-            call = CallStep(function, step.destination, step.arguments, step.site)
-            instrument = self._instrument
-            self.frame[step.destination] = (
-                function(*arguments) if instrument is None else _observed(instrument, call, arguments)
-            )
-            return
-        closure.code.check_arity(len(arguments), len(closure.captured))
-        self._enter(step, closure.code, [*closure.captured, *arguments])
 
     def _enter(self, step: EnterStep | InvokeStep, code: Code, arguments: Sequence[Any]) -> None:
         if self._instrument is not None and self._instrument.before(step.site, arguments) is Decision.SKIP:

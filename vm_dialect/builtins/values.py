@@ -43,19 +43,14 @@ def check_tensor(value: Any, rank: int, dtype: str | None, subject: str) -> tvm_
         raise ValueError(render(messages.wrong_device(subject), device))
     if prod(max(size, 1) for size in tensor.shape) * ((tensor.dtype.bits + 7) // 8) > messages.MOST_BYTES:
         raise ValueError(messages.too_large_argument(subject))
-    _check_memory(tensor, subject)
+    # Contiguity, then alignment to the element size; a tensor without elements has neither.
+    if tensor.numel() != 0:
+        check_contiguous(tensor, subject)
+        element = BY_FFI_NAME.get(tensor.dtype)
+        remainder = 0 if element is None else tensor.data_ptr() % element.itemsize
+        if element is not None and remainder:
+            raise ValueError(render(messages.not_aligned(subject, element.itemsize), remainder))
     return tensor
-
-
-def _check_memory(tensor: tvm_ffi.Tensor, subject: str) -> None:
-    """Contiguity, then alignment to the element size; a tensor without elements has neither."""
-    if tensor.numel() == 0:
-        return
-    check_contiguous(tensor, subject)
-    element = BY_FFI_NAME.get(tensor.dtype)
-    remainder = 0 if element is None else tensor.data_ptr() % element.itemsize
-    if element is not None and remainder:
-        raise ValueError(render(messages.not_aligned(subject, element.itemsize), remainder))
 
 
 def check_contiguous(tensor: tvm_ffi.Tensor, subject: str) -> None:

@@ -1,12 +1,19 @@
-"""Reading and writing of the numbers, strings and lists that sections of the file consist of. Little endian."""
+"""Reading and writing of the numbers, strings, lists and records that sections of the file consist of. Little endian.
+
+A `Codec` says both directions at once: numbers and strings are methods of `Writer` and `Reader`, and what consists of
+others is made of their codecs.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from typing import NoReturn, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 _U8 = struct.Struct("<B")
 _U32 = struct.Struct("<I")
@@ -128,3 +135,69 @@ class Reader:
         if count > len(self._data) - self._position:
             self.fail(f"a list of {count} elements does not fit into the section")
         return tuple(read() for _ in range(count))
+
+
+@dataclass(frozen=True)
+class Codec(Generic[T]):
+    """How values of a kind are written, and read with all checks."""
+
+    write: Callable[[Writer, T], None]
+    read: Callable[[Reader], T]
+
+    def checked(self, is_right: Callable[[T], bool], message: str) -> Codec[T]:
+        """The same, but `ValueError` for values that are wrong; `{}` in the message stands for one."""
+
+        def read(reader: Reader) -> T:
+            value = self.read(reader)
+            return value if is_right(value) else reader.fail(message.format(value))
+
+        return Codec(self.write, read)
+
+    def of(self, make: Callable[[T], U], parts: Callable[[U], T]) -> Codec[U]:
+        """For objects that `make` makes of such values, of which `parts` gets them back."""
+        return Codec(lambda writer, value: self.write(writer, parts(value)), lambda reader: make(self.read(reader)))
+
+
+U8, U32, U64, I64 = (
+    Codec[int](Writer.u8, Reader.u8),
+    Codec[int](Writer.u32, Reader.u32),
+    Codec[int](Writer.u64, Reader.u64),
+    Codec[int](Writer.i64, Reader.i64),
+)
+F64 = Codec[float](Writer.f64, Reader.f64)
+STRING = Codec[str](Writer.string, Reader.string)
+BLOB = Codec[bytes](Writer.blob, Reader.blob)
+FLAG = U8.checked(lambda flag: flag <= 1, "expected 0 or 1, got {}").of(bool, int)
+
+
+def list_of(item: Codec[T]) -> Codec[tuple[T, ...]]:
+    """Length, then each element."""
+    return Codec(
+        lambda writer, values: writer.list(values, partial(item.write, writer)),
+        lambda reader: reader.list(partial(item.read, reader)),
+    )
+
+
+def record(make: Callable[..., T], **fields: Codec[Any]) -> Codec[T]:
+    """An object that `make` makes of its attributes, in this order."""
+
+    def write(writer: Writer, value: T) -> None:
+        for name, field in fields.items():
+            field.write(writer, getattr(value, name))
+
+    return Codec(write, lambda reader: make(**{name: field.read(reader) for name, field in fields.items()}))
+
+
+def pair(first: Codec[T], second: Codec[U]) -> Codec[tuple[T, U]]:
+    """Two values."""
+
+    def write(writer: Writer, value: tuple[T, U]) -> None:
+        first.write(writer, value[0])
+        second.write(writer, value[1])
+
+    return Codec(write, lambda reader: (first.read(reader), second.read(reader)))
+
+
+def table(key: Codec[T], value: Codec[U]) -> Codec[Mapping[T, U]]:
+    """A dictionary, in the order of its keys."""
+    return list_of(pair(key, value)).of(dict, lambda entries: tuple(sorted(entries.items())))

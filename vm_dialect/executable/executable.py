@@ -34,7 +34,7 @@ from vm_dialect.executable.model import (
     Ret,
 )
 from vm_dialect.executable.weight_file import SUFFIX, WeightFile, named_tensors
-from vm_dialect.tensors import ALIGNMENT, Array, new_tensor, tensor_element, tensor_on, to_numpy, to_value
+from vm_dialect.tensors import ALIGNMENT, new_tensor, tensor_element, tensor_on, to_numpy, to_value
 
 _NOTE = "outside weights"
 """In JSON: `file` has identity and size of the file of weights, `tensors` offset, dtype and shape of each by name."""
@@ -74,11 +74,27 @@ def with_weights(
         if weights is not None:
             raise ValueError(f"{where} holds its weights: save it with weights='given' or 'beside'")
         return executable
-    file, wanted = _read_note(notes.pop(_NOTE), where)
+    text = notes.pop(_NOTE)
+    try:
+        said: dict[str, Any] = json.loads(text)
+        (identity, size), rows = said["file"], said["tensors"]
+        wanted = {
+            str(name): _Wanted(int(offset), element_type(dtype), tuple(map(int, shape)))
+            for name, (offset, dtype, shape) in rows.items()
+        }
+        file = WeightFile(bytes.fromhex(identity), int(size), {name: each.offset for name, each in wanted.items()})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{where}: the note about weights is damaged: {error}") from None
     if isinstance(weights, Mapping):
         found = _given(wanted, weights, where)
     else:
-        found = _mapped(wanted, file.map(f"{where}{SUFFIX}" if weights is None else weights), where)
+        memory = file.map(f"{where}{SUFFIX}" if weights is None else weights)
+        found: dict[str, tvm_ffi.Tensor] = {}
+        for name, (offset, element, shape) in wanted.items():
+            end = offset + prod(shape) * element.itemsize
+            if min(shape, default=0) < 0 or offset < 0 or offset % ALIGNMENT or end > memory.size:
+                raise ValueError(f"{where}: the note about weights is damaged: {name} is at bytes {offset} to {end}")
+            found[name] = tensor_on(memory[offset:end], shape, element)
     constants = tuple(
         Constant(found[each.name], each.name) if each.name in found else each for each in executable.constants
     )
@@ -93,20 +109,6 @@ class _Wanted(NamedTuple):
     shape: tuple[int, ...]
 
 
-def _read_note(text: str, where: str) -> tuple[WeightFile, dict[str, _Wanted]]:
-    try:
-        said: dict[str, Any] = json.loads(text)
-        (identity, size), rows = said["file"], said["tensors"]
-        wanted = {
-            str(name): _Wanted(int(offset), element_type(dtype), tuple(map(int, shape)))
-            for name, (offset, dtype, shape) in rows.items()
-        }
-        file = WeightFile(bytes.fromhex(identity), int(size), {name: each.offset for name, each in wanted.items()})
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"{where}: the note about weights is damaged: {error}") from None
-    return file, wanted
-
-
 def _given(wanted: Mapping[str, _Wanted], weights: Mapping[str, Any], where: str) -> dict[str, tvm_ffi.Tensor]:
     if missing := [name for name in wanted if name not in weights]:
         raise ValueError(f"{where}: weights {', '.join(missing)} are missing")
@@ -115,16 +117,6 @@ def _given(wanted: Mapping[str, _Wanted], weights: Mapping[str, Any], where: str
         if tensor_element(found[name]) != element or found[name].shape != shape:
             got = f"{tensor_element(found[name]).name}{list(found[name].shape)}"
             raise ValueError(f"weight {name} expected {element.name}{list(shape)}, got {got}")
-    return found
-
-
-def _mapped(wanted: Mapping[str, _Wanted], memory: Array, where: str) -> dict[str, tvm_ffi.Tensor]:
-    found: dict[str, tvm_ffi.Tensor] = {}
-    for name, (offset, element, shape) in wanted.items():
-        end = offset + prod(shape) * element.itemsize
-        if min(shape, default=0) < 0 or offset < 0 or offset % ALIGNMENT or end > memory.size:
-            raise ValueError(f"{where}: the note about weights is damaged: {name} is at bytes {offset} to {end}")
-        found[name] = tensor_on(memory[offset:end], shape, element)
     return found
 
 

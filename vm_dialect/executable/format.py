@@ -13,21 +13,37 @@ import os
 import secrets
 import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, TypeVar
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 import tvm_ffi
 
 from vm_dialect.dtypes import BY_DLPACK, ElementType, element_type
 from vm_dialect.errors import UntrustedError
-from vm_dialect.executable.byte_io import Reader, Writer
+from vm_dialect.executable.byte_io import (
+    BLOB,
+    F64,
+    FLAG,
+    I64,
+    STRING,
+    U8,
+    U32,
+    U64,
+    Codec,
+    Reader,
+    Writer,
+    list_of,
+    record,
+    table,
+)
 from vm_dialect.executable.contents import ExecutableContents
 from vm_dialect.executable.model import (
     Constant,
@@ -40,7 +56,6 @@ from vm_dialect.executable.model import (
     Metadata,
     NativeObject,
     SignatureTypes,
-    Value,
     decode,
     encode,
 )
@@ -58,73 +73,7 @@ Part: TypeAlias = "bytes | memoryview"
 
 _MAX_RANK = 64
 
-
-def encode_sections(executable: ExecutableContents) -> list[tuple[bytes, Sequence[Part]]]:
-    """Tag and contents of every section, in order."""
-    writers = {tag: Writer() for tag in SECTIONS if tag != DATA}
-    writer = writers["META"]
-    metadata = executable.metadata
-    writer.string(metadata.mode)
-    writer.string(metadata.target)
-    writer.list(metadata.kernels, lambda kernel: _write_kernel(writer, kernel))
-    writer.list(sorted(metadata.notes.items()), lambda note: _write_note(writer, note))
-    writers["FUNC"].list(executable.functions, lambda function: _write_function(writers["FUNC"], function))
-    _write_code(writers["CODE"], executable.code)
-    locations = sorted(executable.locations.items())
-    writers["LOCS"].list(locations, lambda item: _write_location(writers["LOCS"], item))
-    writers["NATV"].list(executable.native, lambda native: _write_native(writers["NATV"], native))
-    data = _write_constants(writers["CONS"], executable.constants)
-    return [(tag.encode(), data if tag == DATA else [bytes(writers[tag].data)]) for tag in SECTIONS]
-
-
-def read_sections(make: type[E], readers: Mapping[str, Reader], data: Array, is_foreign: bool) -> E:
-    """The executable in the sections, of the class `make`.
-
-    `ValueError` with section and position if something is wrong.
-    """
-    metadata = _read_metadata(readers["META"])
-    functions = readers["FUNC"].list(lambda: _read_function(readers["FUNC"]))
-    code = _read_code(readers["CODE"])
-    locations = readers["LOCS"].list(lambda: (readers["LOCS"].u32(), readers["LOCS"].string()))
-    native = readers["NATV"].list(lambda: _read_native(readers["NATV"]))
-    constants = readers["CONS"].list(lambda: _read_constant(readers["CONS"], data))
-    for reader in readers.values():
-        reader.finish()
-    return make(functions, constants, code, native, metadata, dict(locations), is_foreign)
-
-
-def _write_note(writer: Writer, note: tuple[str, str]) -> None:
-    writer.string(note[0])
-    writer.string(note[1])
-
-
-def _read_metadata(reader: Reader) -> Metadata:
-    mode, target = reader.string(), reader.string()
-    kernels = reader.list(lambda: _read_kernel(reader))
-    notes = reader.list(lambda: (reader.string(), reader.string()))
-    return Metadata(mode, target, kernels, dict(notes))
-
-
-def _write_kernel(writer: Writer, kernel: KernelSignature) -> None:
-    writer.string(kernel.name)
-    writer.u32(kernel.sizes)
-    writer.list(kernel.parameters, lambda parameter: _write_parameter(writer, parameter))
-
-
-def _read_kernel(reader: Reader) -> KernelSignature:
-    return KernelSignature(reader.string(), reader.u32(), reader.list(lambda: _read_parameter(reader)))
-
-
-def _write_parameter(writer: Writer, parameter: KernelParameter) -> None:
-    _write_dtype(writer, element_type(parameter.dtype))
-    writer.i64(parameter.rank)
-
-
-def _read_parameter(reader: Reader) -> KernelParameter:
-    element, rank = _read_dtype(reader), reader.i64()
-    if not -1 <= rank <= _MAX_RANK:
-        reader.fail(f"rank {rank} of a kernel's parameter")
-    return KernelParameter(element.name, rank)
+_STRINGS = list_of(STRING)
 
 
 def _write_dtype(writer: Writer, element: ElementType) -> None:
@@ -140,42 +89,89 @@ def _read_dtype(reader: Reader) -> ElementType:
     return element
 
 
-def _write_function(writer: Writer, function: FunctionInfo) -> None:
-    writer.u8(function.kind)
-    writer.string(function.name)
-    writer.list(function.parameters, writer.string)
-    writer.u8(function.public)
-    writer.u64(function.start)
-    writer.u64(function.end)
-    writer.u64(function.frame_size)
-    writer.list(function.result_names, writer.string)
-    writer.list(function.types.parameters, writer.string)
-    writer.string(function.types.result)
+_DTYPE = Codec(_write_dtype, _read_dtype)
+
+_METADATA = record(
+    Metadata,
+    mode=STRING,
+    target=STRING,
+    kernels=list_of(
+        record(
+            KernelSignature,
+            name=STRING,
+            sizes=U32,
+            parameters=list_of(
+                record(
+                    KernelParameter,
+                    dtype=_DTYPE.of(lambda element: element.name, element_type),
+                    rank=I64.checked(lambda rank: -1 <= rank <= _MAX_RANK, "rank {} of a kernel's parameter"),
+                )
+            ),
+        )
+    ),
+    notes=table(STRING, STRING),
+)
+
+_FUNCTIONS = list_of(
+    record(
+        FunctionInfo,
+        kind=U8.checked(lambda kind: kind <= FunctionKind.NATIVE, "unknown kind of function {}").of(FunctionKind, int),
+        name=STRING,
+        parameters=_STRINGS,
+        public=FLAG,
+        start=U64,
+        end=U64,
+        frame_size=U64,
+        result_names=_STRINGS,
+        types=record(SignatureTypes, parameters=_STRINGS, result=STRING),
+    )
+)
+
+_LOCATIONS = table(U32, STRING)
+"""The position in the source of each instruction that has one."""
+
+_NATIVE = list_of(record(NativeObject, target=STRING, format=STRING, symbols=_STRINGS, code=BLOB))
+
+_PLAIN: Mapping[ConstantKind, Codec[Any]] = {
+    ConstantKind.SHAPE: list_of(I64).of(tvm_ffi.Shape, tuple[int, ...]),
+    ConstantKind.STRING: STRING,
+    ConstantKind.INT: I64,
+    ConstantKind.FLOAT: F64,
+    ConstantKind.DTYPE: _DTYPE,
+    ConstantKind.BOOL: FLAG,
+}
+"""Constants that are not tensors."""
 
 
-def _read_function(reader: Reader) -> FunctionInfo:
-    kind = reader.u8()
-    if kind > FunctionKind.NATIVE:
-        reader.fail(f"unknown kind of function {kind}")
-    name, parameters = reader.string(), reader.list(reader.string)
-    public = _read_flag(reader)
-    start, end, frame_size = reader.u64(), reader.u64(), reader.u64()
-    results = reader.list(reader.string)
-    types = SignatureTypes(reader.list(reader.string), reader.string())
-    return FunctionInfo(FunctionKind(kind), name, parameters, public, start, end, frame_size, results, types)
+def encode_sections(executable: ExecutableContents) -> list[tuple[bytes, Sequence[Part]]]:
+    """Tag and contents of every section, in order."""
+    writers = {tag: Writer() for tag in SECTIONS if tag != DATA}
+    _METADATA.write(writers["META"], executable.metadata)
+    _FUNCTIONS.write(writers["FUNC"], executable.functions)
+    words = [word for instruction in executable.code for word in encode(instruction)]
+    writers["CODE"].u64(len(words))
+    writers["CODE"].words(words)
+    _LOCATIONS.write(writers["LOCS"], executable.locations)
+    _NATIVE.write(writers["NATV"], executable.native)
+    data = _Data()
+    writers["CONS"].list(executable.constants, partial(_write_constant, writers["CONS"], data))
+    return [(tag.encode(), data.parts if tag == DATA else [bytes(writers[tag].data)]) for tag in SECTIONS]
 
 
-def _read_flag(reader: Reader) -> bool:
-    flag = reader.u8()
-    if flag > 1:
-        reader.fail(f"expected 0 or 1, got {flag}")
-    return bool(flag)
+def read_sections(make: type[E], readers: Mapping[str, Reader], data: Array, is_foreign: bool) -> E:
+    """The executable in the sections, of the class `make`.
 
-
-def _write_code(writer: Writer, code: Sequence[Instruction]) -> None:
-    words = [word for instruction in code for word in encode(instruction)]
-    writer.u64(len(words))
-    writer.words(words)
+    `ValueError` with section and position if something is wrong.
+    """
+    metadata = _METADATA.read(readers["META"])
+    functions = _FUNCTIONS.read(readers["FUNC"])
+    code = _read_code(readers["CODE"])
+    locations = _LOCATIONS.read(readers["LOCS"])
+    native = _NATIVE.read(readers["NATV"])
+    constants = readers["CONS"].list(partial(_read_constant, readers["CONS"], data))
+    for reader in readers.values():
+        reader.finish()
+    return make(functions, constants, code, native, metadata, locations, is_foreign)
 
 
 def _read_code(reader: Reader) -> tuple[Instruction, ...]:
@@ -191,63 +187,27 @@ def _read_code(reader: Reader) -> tuple[Instruction, ...]:
     return tuple(code)
 
 
-def _write_location(writer: Writer, item: tuple[int, str]) -> None:
-    writer.u32(item[0])
-    writer.string(item[1])
+@dataclass
+class _Data:
+    """The section with the elements of tensors, as it grows."""
+
+    parts: list[Part] = field(default_factory=list[Part])
+    size: int = 0
 
 
-def _write_native(writer: Writer, native: NativeObject) -> None:
-    writer.string(native.target)
-    writer.string(native.format)
-    writer.list(native.symbols, writer.string)
-    writer.blob(native.code)
-
-
-def _read_native(reader: Reader) -> NativeObject:
-    target, format_, symbols = reader.string(), reader.string(), reader.list(reader.string)
-    return NativeObject(target, format_, reader.blob(), symbols)
-
-
-def _write_constants(writer: Writer, constants: Sequence[Constant]) -> list[Part]:
-    """Writes the constants and returns the contents of the section with the elements of tensors."""
-    data: list[Part] = []
-    size = 0
-
-    def write(constant: Constant) -> None:
-        nonlocal size
-        writer.u8(constant.kind)
-        writer.string(constant.name)
-        if not isinstance(constant.value, tvm_ffi.Tensor):
-            _write_value(writer, constant.value)
-            return
-        elements = np.ascontiguousarray(to_numpy(constant.value)).reshape(-1).view(np.uint8).data
-        _write_dtype(writer, tensor_element(constant.value))
-        writer.list(constant.value.shape, writer.u64)
-        writer.u64(size)
-        padding = bytes(-len(elements) % ALIGNMENT)
-        data.extend((elements, padding))
-        size += len(elements) + len(padding)
-
-    writer.list(constants, write)
-    return data
-
-
-def _write_value(writer: Writer, value: Value) -> None:
-    match value:
-        case ElementType():
-            _write_dtype(writer, value)
-        case tvm_ffi.Shape():
-            writer.list(value, writer.i64)
-        case str():
-            writer.string(value)
-        case bool():
-            writer.u8(value)
-        case int():
-            writer.i64(value)
-        case float():
-            writer.f64(value)
-        case _:
-            raise TypeError(f"a {type(value).__name__} cannot be a constant of an executable")
+def _write_constant(writer: Writer, data: _Data, constant: Constant) -> None:
+    """Writes a constant; the elements of a tensor go behind those of others in `data`."""
+    writer.u8(constant.kind)
+    writer.string(constant.name)
+    if not isinstance(constant.value, tvm_ffi.Tensor):
+        _PLAIN[constant.kind].write(writer, constant.value)
+        return
+    elements = np.ascontiguousarray(to_numpy(constant.value)).reshape(-1).view(np.uint8).data
+    _DTYPE.write(writer, tensor_element(constant.value))
+    writer.list(constant.value.shape, writer.u64)
+    writer.u64(data.size)
+    data.parts += (elements, bytes(-len(elements) % ALIGNMENT))
+    data.size = _aligned(data.size + len(elements))
 
 
 def _read_constant(reader: Reader, data: Array) -> Constant:
@@ -255,24 +215,16 @@ def _read_constant(reader: Reader, data: Array) -> Constant:
     if tag > max(ConstantKind):
         reader.fail(f"unknown kind of constant {tag}")
     kind, name = ConstantKind(tag), reader.string()
-    if kind is ConstantKind.TENSOR:
-        element, shape, start = _read_dtype(reader), reader.list(reader.u64), reader.u64()
-        # Without its zeros, so that a size of 0 cannot hide dimensions beyond what memory can have.
-        if len(shape) > _MAX_RANK or prod(dim or 1 for dim in shape) >= 1 << 56:
-            reader.fail(f"a tensor of shape {list(shape)}")
-        size = prod(shape) * element.itemsize
-        if start % ALIGNMENT or start + size > data.size:
-            reader.fail(f"a tensor at bytes {start} to {start + size} of {data.size} bytes of data")
-        return Constant(tensor_on(data[start : start + size], shape, element), name)
-    readers: dict[ConstantKind, Callable[[], Value]] = {
-        ConstantKind.SHAPE: lambda: tvm_ffi.Shape(reader.list(reader.i64)),
-        ConstantKind.STRING: reader.string,
-        ConstantKind.INT: reader.i64,
-        ConstantKind.FLOAT: reader.f64,
-        ConstantKind.DTYPE: lambda: _read_dtype(reader),
-        ConstantKind.BOOL: lambda: _read_flag(reader),
-    }
-    return Constant(readers[kind](), name)
+    if kind is not ConstantKind.TENSOR:
+        return Constant(_PLAIN[kind].read(reader), name)
+    element, shape, start = _DTYPE.read(reader), reader.list(reader.u64), reader.u64()
+    # Without its zeros, so that a size of 0 cannot hide dimensions beyond what memory can have.
+    if len(shape) > _MAX_RANK or prod(dim or 1 for dim in shape) >= 1 << 56:
+        reader.fail(f"a tensor of shape {list(shape)}")
+    size = prod(shape) * element.itemsize
+    if start % ALIGNMENT or start + size > data.size:
+        reader.fail(f"a tensor at bytes {start} to {start + size} of {data.size} bytes of data")
+    return Constant(tensor_on(data[start : start + size], shape, element), name)
 
 
 MAGIC = b"\x89RVM\r\n\x1a\n"
@@ -369,7 +321,7 @@ def _write(executable: ExecutableContents, stream: BinaryIO, purpose: str = Trus
     header = _HEADER.pack(MAGIC, VERSION, len(sections), end) + table
     # What came from elsewhere does not become this user's own by being copied.
     mark = NO_SEAL if executable.is_foreign else seal(purpose, [[header], *(parts for _, parts in sections)])
-    stream.write(_padded(header + _CHECKSUM.pack(zlib.crc32(header)) + mark))
+    stream.write((header + _CHECKSUM.pack(zlib.crc32(header)) + mark).ljust(start, b"\0"))
     for _, parts in sections:
         size = 0
         for part in parts:
@@ -379,10 +331,6 @@ def _write(executable: ExecutableContents, stream: BinaryIO, purpose: str = Trus
 
 def _aligned(position: int) -> int:
     return position + -position % ALIGNMENT
-
-
-def _padded(data: bytes) -> bytes:
-    return data.ljust(_aligned(len(data)), b"\0")
 
 
 def _read(make: type[E], memory: Array, trust: Trust, remedy: str) -> E:
@@ -438,9 +386,12 @@ def _read_table(data: memoryview) -> dict[str, tuple[int, int, int]]:
     end += _CHECKSUM.size + SEAL_BYTES
     for index, tag in enumerate(SECTIONS):
         start = _skip_padding(data, end)
-        entry = _ENTRY.unpack_from(data, _HEADER.size + index * _ENTRY.size)
-        size = _read_entry(data, tag, entry, start)
-        indices[tag] = (start, size, entry[1])
+        named, checksum, said, size = _ENTRY.unpack_from(data, _HEADER.size + index * _ENTRY.size)
+        if named != tag.encode():
+            raise ValueError(f"section {tag}: expected at this place of the table, got {named!r}")
+        if said != start or start > len(data) or size > len(data) - start:
+            raise ValueError(f"section {tag}: bytes {said} to {said + size} are not at {start} within the file")
+        indices[tag] = (start, size, checksum)
         end = start + size
     if _skip_padding(data, end) != len(data):
         raise ValueError(f"byte {end}: {len(data) - end} bytes follow the last section")
@@ -453,13 +404,3 @@ def _skip_padding(data: memoryview, position: int) -> int:
     if any(data[position:start]):
         raise ValueError(f"byte {position}: expected zeros before byte {start}")
     return start
-
-
-def _read_entry(data: memoryview, expected: str, entry: tuple[bytes, int, int, int], index: int) -> int:
-    """The size of a section, which is at `position` and within the file."""
-    tag, _, start, size = entry
-    if tag != expected.encode():
-        raise ValueError(f"section {expected}: expected at this place of the table, got {tag!r}")
-    if start != index or start > len(data) or size > len(data) - start:
-        raise ValueError(f"section {expected}: bytes {start} to {start + size} are not at {index} within the file")
-    return size

@@ -310,8 +310,21 @@ def export_library(
     if not (parent := Path(path).absolute().parent).is_dir():  # of which the linker would speak in its own words
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(parent))
     _check_native(executable)
-    _check_functions(executable, host)
-    command = linker(_architecture(executable))
+    # `ValueError` that names the functions which only a process with this package has.
+    called: Sequence[str] = json.loads(executable.metadata.notes.get(PACKED_NOTE, "[]"))
+    python = [name for name in called if name not in host and _is_python(name)]
+    if python:
+        names = ", ".join(python)
+        raise ValueError(
+            f"export_library: {names} {'is' if len(python) == 1 else 'are'} written in Python, and a library has no "
+            f"Python: {_ADVICE.get(python[0], _USUAL_ADVICE)}, or say that whoever loads the library registers it "
+            f"(host=[{python[0]!r}])"
+        )
+    # The architecture of the machine code; `ValueError` if there are several.
+    names = dict.fromkeys(item.target.partition("-")[0] for item in executable.native if "-" in item.target)
+    if len(names) > 1:
+        raise ValueError(f"export_library: a library is for one architecture, and the code for {' and '.join(names)}")
+    command = linker(next(iter(names), platform.machine()))
     code = library_code(executable)
     file = None if weights == "inside" else WeightFile.of(executable.constants)
     with tempfile.TemporaryDirectory() as folder, _replaced(Path(path)) as made:
@@ -357,7 +370,18 @@ def _data(executable: ExecutableContents, code: LibraryCode, folder: Path, file:
     """Assembler files with constants and texts, and what provides elements that are elsewhere."""
     if constants := write_constants(executable.constants, folder, code.prefixes, file):
         yield str(constants)
-    yield str(write_text(SIGNATURES, _signatures(executable), folder))
+    # How functions are called, as JSON: names and types of parameters and results, and the note of the metadata.
+    functions = (executable.functions[executable.function_index[name]] for name in executable.entries)
+    said = {
+        each.name: (each.parameters, each.result_names, each.types.parameters, each.types.result) for each in functions
+    }
+    yield str(
+        write_text(
+            SIGNATURES,
+            json.dumps({"functions": said, SIGNATURES_NOTE: executable.metadata.notes.get(SIGNATURES_NOTE, "")}),
+            folder,
+        )
+    )
     aliases: dict[str, str] = {}
     if file is not None:
         aliases |= {f"{prefix}relax_library_weights": "relax_weights_ready" for prefix in code.prefixes.values()}
@@ -368,19 +392,6 @@ def _data(executable: ExecutableContents, code: LibraryCode, folder: Path, file:
         aliases |= {f"{prefix}relax_library_functions": "relax_builtins" for prefix in code.prefixes.values()}
     if aliases:
         yield str(write_aliases(aliases, folder))
-
-
-def _check_functions(executable: ExecutableContents, host: Collection[str]) -> None:
-    """`ValueError` that names the functions which only a process with this package has."""
-    called: Sequence[str] = json.loads(executable.metadata.notes.get(PACKED_NOTE, "[]"))
-    python = [name for name in called if name not in host and _is_python(name)]
-    if python:
-        names = ", ".join(python)
-        raise ValueError(
-            f"export_library: {names} {'is' if len(python) == 1 else 'are'} written in Python, and a library has no "
-            f"Python: {_ADVICE.get(python[0], _USUAL_ADVICE)}, or say that whoever loads the library registers it "
-            f"(host=[{python[0]!r}])"
-        )
 
 
 _USUAL_ADVICE = "keep the operator out of the model, or save() an executable and run it with this package"
@@ -395,15 +406,6 @@ def _is_python(name: str) -> bool:
     if name.startswith(BUILTIN_PREFIX):
         return name not in LIBRARY_BUILTINS
     return name.startswith(_HOST_FUNCTIONS)
-
-
-def _signatures(executable: ExecutableContents) -> str:
-    """How functions are called, as JSON: names and types of parameters and results, and the note of the metadata."""
-    functions = (executable.functions[executable.function_index[name]] for name in executable.entries)
-    said = {
-        each.name: (each.parameters, each.result_names, each.types.parameters, each.types.result) for each in functions
-    }
-    return json.dumps({"functions": said, SIGNATURES_NOTE: executable.metadata.notes.get(SIGNATURES_NOTE, "")})
 
 
 def linker(architecture: str) -> list[str]:
@@ -440,14 +442,6 @@ def _machine_of(command: Sequence[str]) -> str | None:
     with suppress(RuntimeError):
         return _run([*command, "-dumpmachine"]).strip() or None
     return None
-
-
-def _architecture(executable: ExecutableContents) -> str:
-    """The architecture of the machine code; `ValueError` if there are several."""
-    names = dict.fromkeys(item.target.partition("-")[0] for item in executable.native if "-" in item.target)
-    if len(names) > 1:
-        raise ValueError(f"export_library: a library is for one architecture, and the code for {' and '.join(names)}")
-    return next(iter(names), platform.machine())
 
 
 def _check_native(executable: ExecutableContents) -> None:
