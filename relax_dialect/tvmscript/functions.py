@@ -80,7 +80,17 @@ class FunctionWriter:
         func, kind = self._func, self._func.function_type
         head = self._head(func, self._functions[func.sym_name.data])
         flags = [text for text, on in (("pure=False", not kind.pure), ("private=True", func.is_private)) if on]
-        attributes = self._attributes()
+        attributes = ['"relax.force_pure": True'] if self._func.force_pure is not None else []
+        for which, key in (("lower", "tir_var_lower_bound"), ("upper", "tir_var_upper_bound")):
+            bounds = {
+                symbol_text(each.symbol.data): limit
+                for each in self._func.function_type.symbols
+                if (limit := each.interval[which == "upper"]) not in (None, 0)
+            }
+            if bounds:
+                attributes.append(
+                    f'"{key}": {{{", ".join(f"{chr(34)}{name}{chr(34)}: {n}" for name, n in bounds.items())}}}'
+                )
         body = [*([f"R.func_attr({{{', '.join(attributes)}}})"] if attributes else []), "cls = Module"]
         lines: list[Line] = self._block(func.body.block)
         self._symbols |= dict.fromkeys(self._own)
@@ -104,20 +114,6 @@ class FunctionWriter:
         info, names = self._named(cast("StructInfo", value.type))
         self._own |= names
         return f"{text}: {self._type(info, func)}"
-
-    def _attributes(self) -> list[str]:
-        found = ['"relax.force_pure": True'] if self._func.force_pure is not None else []
-        for which, key in (("lower", "tir_var_lower_bound"), ("upper", "tir_var_upper_bound")):
-            bounds = {
-                symbol_text(each.symbol.data): limit
-                for each in self._func.function_type.symbols
-                if (limit := each.interval[which == "upper"]) not in (None, 0)
-            }
-            if bounds:
-                found.append(
-                    f'"{key}": {{{", ".join(f"{chr(34)}{name}{chr(34)}: {n}" for name, n in bounds.items())}}}'
-                )
-        return found
 
     # Names
 

@@ -308,7 +308,13 @@ def _argument(op: IRDLOperation, parameter: Parameter, name: ValueText) -> str |
     if op.name in NUMBERS and isinstance(operand.owner, PrimOp) and _is_symbolic(operand.owner.value):
         raise refuse(op, f"TVM's {own} is a number, which is known when the program is compiled")
     if op.name in TENSORS and isinstance(operand.type, PrimType):
-        return _scalar_tensor(op, operand, name)
+        # A number where TVM takes nothing but a tensor of rank 0.
+        if isinstance(operand.owner, PrimOp) and not isinstance(operand.owner.value, DimAttr):
+            return _tensor_text(operand, name)
+        counts = isinstance(operand.owner, Block) and isinstance(operand.owner.parent_op(), ForOp)
+        if not counts and operand.type.value is None:
+            raise refuse(op, "it takes a number that no dimension says, where TVM's operator takes a tensor")
+        return f"R.reshape(R.shape_to_tensor(R.shape([{name(operand)}])), R.shape([]))"
     return name(operand) if parameter.kind in (Kind.PRIM, Kind.SHAPE) else _tensor_text(operand, name)
 
 
@@ -325,16 +331,6 @@ def _tensor_text(value: SSAValue, name: ValueText) -> str:
     if isinstance(number, IntegerAttr | FloatAttr):
         return f'R.const({attribute_text(number, cast("PrimOp", value.owner))}, "{dtype_text(number.type)}")'
     return name(value)
-
-
-def _scalar_tensor(op: IRDLOperation, value: SSAValue, name: ValueText) -> str:
-    """A number where TVM takes nothing but a tensor of rank 0."""
-    if isinstance(value.owner, PrimOp) and not isinstance(value.owner.value, DimAttr):
-        return _tensor_text(value, name)
-    counts = isinstance(value.owner, Block) and isinstance(value.owner.parent_op(), ForOp)
-    if not counts and cast("PrimType", value.type).value is None:
-        raise refuse(op, "it takes a number that no dimension says, where TVM's operator takes a tensor")
-    return f"R.reshape(R.shape_to_tensor(R.shape([{name(value)}])), R.shape([]))"
 
 
 def _is_default(op: IRDLOperation, parameter: Parameter) -> bool:

@@ -113,7 +113,23 @@ class ModuleReader:
         self._read_prim_funcs(program, builder)
         self._read_functions(program, builder)
         program.findings.raise_all()
-        return self._finished(builder)
+        attributes = as_attributes(self._source, self._node(), self._contents.attributes)
+        try:
+            module = builder.finalize()
+        except Violations as error:
+            raise at_ops(self._source, self._node(), error.violations) from error
+        except BUILD_ERRORS as error:
+            raise build_error(self._source, self._node(), builder.functions.module, error) from error
+        module.attributes |= attributes
+        # Puts the functions into the order of the text; those that were added come last.
+        order = {name: index for index, name in enumerate(self._contents.functions)}
+        block = module.body.block
+        functions = [op for op in block.ops if isinstance(op, FuncOp | PrimFuncOp)]
+        for op in functions:
+            op.detach()
+        for op in sorted(functions, key=lambda op: order.get(op.sym_name.data, len(order))):
+            block.add_op(op)
+        return module
 
     # Collecting
 
@@ -259,25 +275,6 @@ class ModuleReader:
             if not mentions(nodes[name], self._failed) and isinstance(reader, RelaxFunctionReader):
                 with program.findings.collected():
                     reader.build_body()
-
-    def _finished(self, builder: BlockBuilder) -> ModuleOp:
-        attributes = as_attributes(self._source, self._node(), self._contents.attributes)
-        try:
-            module = builder.finalize()
-        except Violations as error:
-            raise at_ops(self._source, self._node(), error.violations) from error
-        except BUILD_ERRORS as error:
-            raise build_error(self._source, self._node(), builder.functions.module, error) from error
-        module.attributes |= attributes
-        # Puts the functions into the order of the text; those that were added come last.
-        order = {name: index for index, name in enumerate(self._contents.functions)}
-        block = module.body.block
-        functions = [op for op in block.ops if isinstance(op, FuncOp | PrimFuncOp)]
-        for op in functions:
-            op.detach()
-        for op in sorted(functions, key=lambda op: order.get(op.sym_name.data, len(order))):
-            block.add_op(op)
-        return module
 
     def _node(self) -> ast.AST:
         first = next(iter(self._contents.functions.values()), None)

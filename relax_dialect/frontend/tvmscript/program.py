@@ -353,7 +353,10 @@ def _bindings(statements: Sequence[ast.stmt]) -> Iterator[str]:
             case ast.AnnAssign() | ast.AugAssign():
                 yield from _targets(statement.target)
             case ast.With():
-                yield from _outputs(statement)
+                # The outputs of a dataflow region.
+                last = statement.body[-1]
+                if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
+                    yield from (each.id for each in last.value.args if isinstance(each, ast.Name))
             case ast.If():
                 others = bound_names(statement.orelse)
                 yield from (name for name in bound_names(statement.body) if name in others)
@@ -367,13 +370,6 @@ def _targets(target: ast.expr) -> Iterator[str]:
     for node in ast.walk(target):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-
-
-def _outputs(statement: ast.With) -> Iterator[str]:
-    """The outputs of a dataflow region."""
-    last = statement.body[-1]
-    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
-        yield from (each.id for each in last.value.args if isinstance(each, ast.Name))
 
 
 def returns(node: ast.If) -> bool:

@@ -412,7 +412,20 @@ class Arguments:
         names = parameters.split() if isinstance(parameters, str) else list(parameters)
         self.rest: list[ast.expr] = []
         self._given: dict[str, ast.expr] = {}
-        self._bind_positional(node.args, names)
+        position = 0
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                self._source.fail(argument, f"{self.what}: expected arguments one by one, got *")
+            name = names[position] if position < len(names) else None
+            if name is None:
+                self._source.fail(
+                    argument, f"{self.what} expected at most {len(names)} positional arguments, got {len(node.args)}"
+                )
+            if name.startswith("*"):
+                self.rest.append(argument)
+            else:
+                self._given[name] = argument
+                position += 1
         known = [*(name for name in names if not name.startswith("*")), *keywords]
         for keyword in node.keywords:
             if keyword.arg is None:
@@ -425,22 +438,6 @@ class Arguments:
             if target in self._given:
                 self._source.fail(keyword.value, f"{self.what} got the argument {name} twice")
             self._given[target] = keyword.value
-
-    def _bind_positional(self, args: Sequence[ast.expr], names: Sequence[str]) -> None:
-        position = 0
-        for argument in args:
-            if isinstance(argument, ast.Starred):
-                self._source.fail(argument, f"{self.what}: expected arguments one by one, got *")
-            name = names[position] if position < len(names) else None
-            if name is None:
-                self._source.fail(
-                    argument, f"{self.what} expected at most {len(names)} positional arguments, got {len(args)}"
-                )
-            if name.startswith("*"):
-                self.rest.append(argument)
-            else:
-                self._given[name] = argument
-                position += 1
 
     def get(self, name: str) -> ast.expr | None:
         """The expression for a parameter; `None` if it was not given."""

@@ -122,18 +122,15 @@ class StaticReader:
         if isinstance(value, bytes | complex) or value is ...:
             self.fail(node, "expected a number, a string or a truth value")
         if isinstance(value, str) and self._implicit:
-            return self._text(node, value)
+            # A dimension that is written as a string: `"n"`, `"4 * n"`.
+            try:
+                tree = parse_expression(value.strip(), node)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                self.fail(node, f'expected a dimension, got the string "{value}"')
+            return self.value(tree)
         if isinstance(value, int) and not -evaluator.LIMIT < value < evaluator.LIMIT:
             self.fail(node, "expected an integer of 64 bits, got a larger one")
         return value
-
-    def _text(self, node: ast.AST, text: str) -> object:
-        """A dimension that is written as a string: `"n"`, `"4 * n"`."""
-        try:
-            tree = parse_expression(text.strip(), node)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            self.fail(node, f'expected a dimension, got the string "{text}"')
-        return self.value(tree)
 
     def name(self, node: ast.Name) -> object:
         """What a name stands for; in a signature a new one is a new dimension."""

@@ -449,7 +449,16 @@ def read_signature(reader: StaticReader, node: ast.FunctionDef, type_params: Seq
     for name in scalars & used:
         infos[name] = PrimType(i64, name)
     signature = Signature(infos, ret)
-    _read_attributes(reader, node, signature)
+    for statement in node.body:
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(call, ast.Call) and reader.aliases.name_in("relax", call.func) == "func_attr":
+            attributes = read_dictionary(reader, call, "R.func_attr", "attrs")
+            upper, lower = (_integer_bounds(reader, call, attributes.get(name, {})) for name in _BOUNDS)
+            signature.bounds = {name: (lower.get(name, 0), upper.get(name)) for name in (*upper, *lower)}
+            signature.force_pure = any(bool(attributes.pop(name, False)) for name in FORCE_PURE)
+            signature.attributes |= as_attributes(
+                reader.source, call, {name: each for name, each in attributes.items() if name not in _BOUNDS}
+            )
     return signature
 
 
@@ -468,19 +477,6 @@ def _is_size(types: TypeReader, argument: ast.arg) -> bool:
     if isinstance(node, ast.Call):
         node = node.func if not node.args and not node.keywords else None
     return node is not None and types.scalar(node) == i64
-
-
-def _read_attributes(reader: StaticReader, node: ast.FunctionDef, signature: Signature) -> None:
-    for statement in node.body:
-        call = statement.value if isinstance(statement, ast.Expr) else None
-        if isinstance(call, ast.Call) and reader.aliases.name_in("relax", call.func) == "func_attr":
-            attributes = read_dictionary(reader, call, "R.func_attr", "attrs")
-            upper, lower = (_integer_bounds(reader, call, attributes.get(name, {})) for name in _BOUNDS)
-            signature.bounds = {name: (lower.get(name, 0), upper.get(name)) for name in (*upper, *lower)}
-            signature.force_pure = any(bool(attributes.pop(name, False)) for name in FORCE_PURE)
-            signature.attributes |= as_attributes(
-                reader.source, call, {name: each for name, each in attributes.items() if name not in _BOUNDS}
-            )
 
 
 def read_dictionary(reader: StaticReader, call: ast.Call, what: str, parameter: str) -> dict[str, object]:

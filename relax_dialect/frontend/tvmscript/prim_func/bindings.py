@@ -110,7 +110,12 @@ def assign_variable(reader: TirBindingReader, node: ast.AST, name: str, value: o
     if not isinstance(held, MutableVariable):
         if name not in reader.rebound:
             return False
-        held = _variable_for(reader, node, name, value)
+        if isinstance(value, Vector):
+            held = new_variable(reader, node, name, value.dtype, value.lanes)
+        elif isinstance(value, bool):
+            held = new_variable(reader, node, name, to_dtype("bool"))
+        else:
+            held = new_variable(reader, node, name, reader.emit(node, lambda: promoted(value)[0]).dtype)
         reader.scope.bind(name, held)
     region = whole_of(held)
     if region.is_vector:
@@ -118,16 +123,6 @@ def assign_variable(reader: TirBindingReader, node: ast.AST, name: str, value: o
     else:
         reader.store(node, region, value)
     return True
-
-
-def _variable_for(
-    reader: TirBindingReader, node: ast.AST, name: str, value: Scalar | Dim | float | Vector
-) -> MutableVariable:
-    if isinstance(value, Vector):
-        return new_variable(reader, node, name, value.dtype, value.lanes)
-    if isinstance(value, bool):
-        return new_variable(reader, node, name, to_dtype("bool"))
-    return new_variable(reader, node, name, reader.emit(node, lambda: promoted(value)[0]).dtype)
 
 
 _EXPECTED = "expected a dtype such as T.int32, T.let, T.Buffer(...) or T.handle"

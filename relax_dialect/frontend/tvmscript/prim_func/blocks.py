@@ -157,14 +157,32 @@ def _axes(reader: TirFlowReader, target: ast.expr, value: ast.expr, extents: Ext
     """The iterators that `vi = T.axis.spatial(...)` makes; `None` for another statement."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         pairs = zip(target.elts, value.elts, strict=True)
-        found = [_axes(reader, one, other, extents) for one, other in pairs]
-        return None if None in found else [axis for axes in found for axis in axes or ()]
+        several = [_axes(reader, one, other, extents) for one, other in pairs]
+        return None if None in several else [axis for axes in several for axis in axes or ()]
     name = reader.aliases.name_in("tir", value.func) if isinstance(value, ast.Call) else None
     if name is None or not name.startswith("axis.") or not isinstance(value, ast.Call):
         return None
     kind = name.removeprefix("axis.")
     if kind == "remap":
-        return _remap(reader, target, value, extents)
+        # `vi, vj = T.axis.remap("SR", [i, j])`: an iterator for each loop, over the same values.
+        given = reader.arguments(value, "T.axis.remap", "kinds bindings dtype")
+        kinds, bindings = reader.text(given.require("kinds")), given.require("bindings")
+        loops = loop_names(reader, bindings)
+        targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        if not len(kinds) == len(loops) == len(targets):
+            reader.fail(
+                value, f"expected as many kinds as loops and names, got {len(kinds)}, {len(loops)}, {len(targets)}"
+            )
+        found: list[Iterator] = []
+        for letter, loop, name in zip(kinds, loops, targets, strict=True):
+            if letter not in _REMAP or not isinstance(name, ast.Name):
+                reader.fail(name, f'expected S or R for each name, got "{letter}"')
+            if not isinstance(loop, ast.Name) or loop.id not in extents:
+                reader.fail(loop, "T.axis.remap expected the variables of loops around the block")
+            lower, extent = extents[loop.id]
+            binding = reader.index(loop, reader.value(loop))
+            found.append(Iterator(name.id, _REMAP[letter], lower, extent, binding, reader.scope))
+        return found
     if kind not in _AXES or not isinstance(target, ast.Name):
         reader.fail(value, "expected T.axis.spatial, reduce, scan, opaque or remap, bound to one name")
     given = reader.arguments(value, f"T.{name}", "dom binding dtype")
@@ -182,26 +200,6 @@ def _domain(reader: TirFlowReader, node: ast.expr) -> tuple[Index, Index]:
         lower, upper = (reader.index(each, reader.value(each)) for each in node.elts)
         return lower, reader.index(node, reader.apply(node, "Sub", upper, lower))
     return constant(0), reader.index(node, reader.value(node))
-
-
-def _remap(reader: TirFlowReader, target: ast.expr, call: ast.Call, extents: Extents) -> list[Iterator]:
-    """`vi, vj = T.axis.remap("SR", [i, j])`: an iterator for each loop, over the same values."""
-    given = reader.arguments(call, "T.axis.remap", "kinds bindings dtype")
-    kinds, bindings = reader.text(given.require("kinds")), given.require("bindings")
-    loops = loop_names(reader, bindings)
-    targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-    if not len(kinds) == len(loops) == len(targets):
-        reader.fail(call, f"expected as many kinds as loops and names, got {len(kinds)}, {len(loops)}, {len(targets)}")
-    found: list[Iterator] = []
-    for letter, loop, name in zip(kinds, loops, targets, strict=True):
-        if letter not in _REMAP or not isinstance(name, ast.Name):
-            reader.fail(name, f'expected S or R for each name, got "{letter}"')
-        if not isinstance(loop, ast.Name) or loop.id not in extents:
-            reader.fail(loop, "T.axis.remap expected the variables of loops around the block")
-        lower, extent = extents[loop.id]
-        binding = reader.index(loop, reader.value(loop))
-        found.append(Iterator(name.id, _REMAP[letter], lower, extent, binding, reader.scope))
-    return found
 
 
 def loops_used(reader: TirFlowReader, head: Head, rest: Sequence[ast.stmt], extents: Extents) -> list[Iterator]:
@@ -240,20 +238,16 @@ def open_block(reader: TirFlowReader, node: ast.AST, name: str, head: Head) -> B
     reader.block.add_op(op)
     reader.block = op.body.block
     for each, argument in zip(head.iterators, op.body.block.args, strict=True):
-        variable = _variable(reader, each, argument)
+        # An iterator as a scalar, of which is known that it is not negative if its extent is a dimension.
+        if not isinstance(each.extent, Dim):
+            variable = reader.variable(argument, INDEX, each.name)
+        else:
+            variable = nodes.IterVar(each.name, constant(0), each.extent, each.kind.value)
+            reader.names.variables[variable] = argument
+            reader.axes = (*reader.axes, variable)
         shifted = variable if _is_zero(each.lower) else FUNCTIONS["Add"](variable, each.lower)
         each.scope.bind(each.name, shifted)
     return op
-
-
-def _variable(reader: TirFlowReader, iterator: Iterator, argument: SSAValue) -> Scalar:
-    """An iterator as a scalar, of which is known that it is not negative if its extent is a dimension."""
-    if not isinstance(iterator.extent, Dim):
-        return reader.variable(argument, INDEX, iterator.name)
-    variable = nodes.IterVar(iterator.name, constant(0), iterator.extent, iterator.kind.value)
-    reader.names.variables[variable] = argument
-    reader.axes = (*reader.axes, variable)
-    return variable
 
 
 def _is_zero(index: Index) -> bool:
@@ -463,7 +457,15 @@ def _sketched_block(reader: TirFlowReader, node: ast.With, call: ast.Call, targe
     labels = [each.id for each in targets if isinstance(each, ast.Name)]
     if len(labels) != len(nodes):
         reader.fail(call, f"expected {len(nodes)} names after `as`, got {len(labels)}")
-    loops, kinds = _sketched_loops(reader, nodes)
+    loops: list[Loop] = []
+    kinds: list[IteratorKind] = []
+    for each in nodes:
+        name = reader.aliases.name_in("tir", each.func) if isinstance(each, ast.Call) else None
+        kind = {"reduce_axis": IteratorKind.REDUCE, "scan_axis": IteratorKind.SCAN}.get(name or "")
+        if isinstance(each, ast.Call) and kind is not None:
+            each = each.args[-1]
+        loops.append(Loop(constant(0), reader.dim(each)))
+        kinds.append(kind or IteratorKind.SPATIAL)
     with reader.inside():
         head = Head()
         for loop, label, kind in zip(loops, labels, kinds, strict=True):
@@ -475,19 +477,6 @@ def _sketched_block(reader: TirFlowReader, node: ast.With, call: ast.Call, targe
         more, rest = read_head(reader, node.body, {})
         head.where, head.reads, head.writes = more.where, more.reads, more.writes
         _fill_block(reader, node, names[0] if names else "block", head, rest)
-
-
-def _sketched_loops(reader: TirFlowReader, nodes: Sequence[ast.expr]) -> tuple[list[Loop], list[IteratorKind]]:
-    loops: list[Loop] = []
-    kinds: list[IteratorKind] = []
-    for each in nodes:
-        name = reader.aliases.name_in("tir", each.func) if isinstance(each, ast.Call) else None
-        kind = {"reduce_axis": IteratorKind.REDUCE, "scan_axis": IteratorKind.SCAN}.get(name or "")
-        if isinstance(each, ast.Call) and kind is not None:
-            each, kind = each.args[-1], kind
-        loops.append(Loop(constant(0), reader.dim(each)))
-        kinds.append(kind or IteratorKind.SPATIAL)
-    return loops, kinds
 
 
 def read_init(reader: TirFlowReader, node: ast.With, bindings: Sequence[ast.stmt] = ()) -> None:

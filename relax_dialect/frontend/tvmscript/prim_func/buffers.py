@@ -451,7 +451,14 @@ def match_region(reader: ScalarReader, node: ast.Call, name: str, region: Region
     source, axes = region.buffer.type, list(region.axes)
     extents = [_extent(reader, node, axis) for axis in axes]
     shape = _shape(reader, node, given.get("shape"), extents)
-    kept = _kept(axes, extents, len(shape))
+    # The dimensions of a region that a view of a rank has: the ranges, without or with those of one position.
+    rank = len(shape)
+    ranges = [index for index, axis in enumerate(axes) if axis.upper is not None]
+    if rank < len(ranges):
+        kept = [index for index in ranges if extents[index] != constant(1)]
+    else:
+        last = list(range(len(axes) - rank, len(axes)))
+        kept = last if len(ranges) < rank <= len(axes) and set(ranges) <= set(last) else ranges
     if len(kept) != len(shape):
         ranges = sum(axis.upper is not None for axis in axes)
         reader.fail(node, f"expected {ranges} dimensions, one for each range, got {len(shape)}")
@@ -479,15 +486,6 @@ def _shape(reader: ScalarReader, node: ast.AST, given: ast.expr | None, extents:
     if len(known) != len(extents):
         reader.fail(node, "T.match_buffer expected the argument shape, since the extents of the region are not known")
     return known
-
-
-def _kept(axes: Sequence[Axis], extents: Sequence[Dim | None], rank: int) -> list[int]:
-    """The dimensions of a region that a view of a rank has: the ranges, without or with those of one position."""
-    ranges = [index for index, axis in enumerate(axes) if axis.upper is not None]
-    if rank < len(ranges):
-        return [index for index in ranges if extents[index] != constant(1)]
-    last = list(range(len(axes) - rank, len(axes)))
-    return last if len(ranges) < rank <= len(axes) and set(ranges) <= set(last) else ranges
 
 
 def _extent(reader: ScalarReader, node: ast.AST, axis: Axis) -> Dim | None:

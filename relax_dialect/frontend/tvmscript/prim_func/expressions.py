@@ -95,7 +95,15 @@ class TirExpressionReader(ScalarReader):
 
     def region(self, node: ast.Subscript, buffer: Buffer) -> Region:
         """`A[i, lo:hi]`."""
-        parts = self._indices(node.slice)
+        # The indices in brackets, each with its value unless it is a range; a tuple stands for its items.
+        parts: list[tuple[ast.expr, object]] = []
+        for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+            if isinstance(part, ast.Slice):
+                parts.append((part, None))
+                continue
+            value = self.value(part.value if isinstance(part, ast.Starred) else part)
+            items = evaluator.items_of(value)
+            parts += [(part, value)] if items is None else [(part, item) for item in items]
         if len(parts) != buffer.rank:
             noun = "index" if buffer.rank == 1 else "indices"
             self.fail(node, f"expected {buffer.rank} {noun}, got {len(parts)}")
@@ -120,18 +128,6 @@ class TirExpressionReader(ScalarReader):
             self.fail(node, "expected a range of the last dimension, which has the stride 1")
         length = self.apply(node, "Sub", last.upper, last.lower)
         return Axis(lower, self.index(node, self.apply(node, "Add", lower, length)), last.step)
-
-    def _indices(self, node: ast.expr) -> list[tuple[ast.expr, object]]:
-        """The indices in brackets, each with its value unless it is a range; a tuple stands for its items."""
-        found: list[tuple[ast.expr, object]] = []
-        for part in node.elts if isinstance(node, ast.Tuple) else [node]:
-            if isinstance(part, ast.Slice):
-                found.append((part, None))
-                continue
-            value = self.value(part.value if isinstance(part, ast.Starred) else part)
-            items = evaluator.items_of(value)
-            found += [(part, value)] if items is None else [(part, item) for item in items]
-        return found
 
     def _axis(self, part: tuple[ast.expr, object], length: Dim) -> Axis:
         node, value = part
@@ -213,7 +209,12 @@ def choose(reader: TirExpressionReader, node: ast.AST, test: ast.expr, then: ast
     if isinstance(condition, bool):
         return reader.value(then if condition else otherwise)
     if (mask := as_vector(reader, test, condition)) is not None:
-        return _by_lane(reader, node, mask, then, otherwise)
+        # A choice in every lane, of sides that are computed for all of them, but read memory for those that are
+        # chosen.
+        chosen = cast_vector(reader, node, mask, to_dtype("bool"))
+        others = lane_by_lane(reader, node, logical_not, [chosen])
+        vecs = [_guarded(reader, side, lanes) for side, lanes in ((then, chosen), (otherwise, others))]
+        return reader.apply(node, "Select", chosen, *vecs)
     sides = [_read(reader, each) for each in (then, otherwise)]
     vecs = [value for _, value in sides if isinstance(value, Vector)]
     if vecs:
@@ -261,14 +262,6 @@ def _vector(
     reader.block = outer
     op = IfOp(truth, IRRegion(sides[0][0]), IRRegion(sides[1][0]), [VectorType(value_type(dtype), [lanes])])
     return Vector(reader.insert(op), dtype)
-
-
-def _by_lane(reader: TirExpressionReader, node: ast.AST, mask: Vector, then: ast.expr, otherwise: ast.expr) -> object:
-    """A choice in every lane, of sides that are computed for all of them, but read memory for those that are chosen."""
-    chosen = cast_vector(reader, node, mask, to_dtype("bool"))
-    others = lane_by_lane(reader, node, logical_not, [chosen])
-    vecs = [_guarded(reader, side, lanes) for side, lanes in ((then, chosen), (otherwise, others))]
-    return reader.apply(node, "Select", chosen, *vecs)
 
 
 def _guarded(reader: TirExpressionReader, side: ast.expr, lanes: Vector) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NoReturn
@@ -83,7 +83,14 @@ def refuse(reader: TirExpressionReader, node: ast.Call, name: str) -> NoReturn:
 def _apply(reader: TirExpressionReader, node: ast.Call, name: str, given: Arguments) -> object:
     operands = [reader.value(each) for each in given.rest]
     if all(isinstance(each, int | float | Dim) for each in operands) and len(operands) == 2:
-        static = _of_dimensions(reader, node, name, operands)
+        # A function of two dimensions, as one; `None` if it is none of those that dimensions have.
+        function = evaluator.DIM_FUNCTIONS.get(name)
+        dims = [evaluator.as_dim(each) for each in operands]
+        one, other = dims[0], dims[1]
+        if function is None or one is None or other is None:
+            static = None
+        else:
+            static = reader.emit(node, lambda: evaluator.simplest(function(one, other)))
         if static is not None:
             return static
     return reader.apply(node, name, *operands)
@@ -261,16 +268,6 @@ def _multiply_shift(reader: TirExpressionReader, node: ast.Call) -> object:
     x, y = (reader.read_scalar(given.require(name)) for name in "xy")
     q, s = (reader.integer(given.require(name)) for name in "qs")
     return reader.emit(node, lambda: multiply_shift(x, y, q, max(s, 0), max(-s, 0)))
-
-
-def _of_dimensions(reader: TirExpressionReader, node: ast.Call, name: str, operands: Sequence[object]) -> object | None:
-    """A function of two dimensions, as one; `None` if it is none of those that dimensions have."""
-    function = evaluator.DIM_FUNCTIONS.get(name)
-    dims = [evaluator.as_dim(each) for each in operands]
-    one, other = dims[0], dims[1]
-    if function is None or one is None or other is None:
-        return None
-    return reader.emit(node, lambda: evaluator.simplest(function(one, other)))
 
 
 _WIDE = "int64"

@@ -348,7 +348,16 @@ def nest(
             reader.scope.bind(together, tuple(variables))
         for name, position in tuples.items():
             reader.scope.bind(name, tuple(variables[position]))
-        _round(reader, node, body, jumps)
+        # One round of a loop; those after a jump out of it do nothing.
+        if BREAK in jumps or RETURN in jumps:
+            op = IfOp(reader.jumps.running(node))
+            with reader.inside(op.then_body.block):
+                reader.body(body)
+            reader.block.add_op(op)
+        else:
+            reader.body(body)
+        if CONTINUE in jumps:
+            reader.jumps.reset(node, CONTINUE)
     if BREAK in jumps:
         reader.jumps.reset(node, BREAK)
 
@@ -366,19 +375,6 @@ def _spread(targets: Sequence[ast.expr], count: int) -> tuple[Sequence[ast.expr]
         else:
             found.append(target)
     return found, tuples
-
-
-def _round(reader: TirFlowReader, node: ast.AST, body: Sequence[ast.stmt], jumps: frozenset[int]) -> None:
-    """One round of a loop; those after a jump out of it do nothing."""
-    if BREAK in jumps or RETURN in jumps:
-        op = IfOp(reader.jumps.running(node))
-        with reader.inside(op.then_body.block):
-            reader.body(body)
-        reader.block.add_op(op)
-    else:
-        reader.body(body)
-    if CONTINUE in jumps:
-        reader.jumps.reset(node, CONTINUE)
 
 
 def _open(reader: TirFlowReader, node: ast.AST, loop: Loop, name: str) -> Scalar:

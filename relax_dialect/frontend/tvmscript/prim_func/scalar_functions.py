@@ -149,16 +149,6 @@ def _on_integers(function: Function) -> Function:
     return apply
 
 
-def _lazy_and(one: Any, other: Any) -> Scalar:
-    """Both conditions; the second is evaluated only if the first one holds."""
-    return te.if_then_else(_truth(one), _truth(other), False)
-
-
-def _lazy_or(one: Any, other: Any) -> Scalar:
-    """One of the conditions; the second is evaluated only if the first one does not hold."""
-    return te.if_then_else(_truth(one), te.cast(_truth(True), "i1"), _truth(other))
-
-
 def _truth(value: Any) -> Scalar:
     if isinstance(value, bool | int | float):
         return te.const(bool(value), "i1")
@@ -167,12 +157,20 @@ def _truth(value: Any) -> Scalar:
 
 def logical_and(one: Any, other: Any) -> Scalar:
     """Both conditions; what the second one loads is guarded by the first one."""
-    return _lazy_and(one, other) if loads(other) else te.logical_and(_truth(one), _truth(other))
+    return (
+        te.if_then_else(_truth(one), _truth(other), False)
+        if loads(other)
+        else te.logical_and(_truth(one), _truth(other))
+    )
 
 
 def logical_or(one: Any, other: Any) -> Scalar:
     """One of the conditions; what the second one loads is guarded by the first one."""
-    return _lazy_or(one, other) if loads(other) else te.logical_or(_truth(one), _truth(other))
+    return (
+        te.if_then_else(_truth(one), te.cast(_truth(True), "i1"), _truth(other))
+        if loads(other)
+        else te.logical_or(_truth(one), _truth(other))
+    )
 
 
 def logical_not(value: Any) -> Scalar:

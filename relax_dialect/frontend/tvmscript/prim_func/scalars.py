@@ -180,18 +180,15 @@ def known_difference(one: Scalar, other: Scalar) -> int | None:
     """`one - other`, if it is the same for all values of the variables."""
     found: dict[Scalar, Dim] = {}
     for scalar in post_order((one, other)):
-        found[scalar] = _dim(scalar, found)
+        # A scalar as a dimension; what is none stands for itself.
+        if isinstance(scalar, nodes.Size):
+            found[scalar] = scalar.dim
+        else:
+            known = None
+            if isinstance(scalar, nodes.Apply):
+                known = dim_of(scalar.function, [found[operand] for operand in scalar.operands])
+            found[scalar] = symbol(f"value_{len(found)}_") if known is None else known
     return (found[one] - found[other]).constant_value
-
-
-def _dim(scalar: Scalar, found: dict[Scalar, Dim]) -> Dim:
-    """A scalar as a dimension; what is none stands for itself."""
-    if isinstance(scalar, nodes.Size):
-        return scalar.dim
-    known = None
-    if isinstance(scalar, nodes.Apply):
-        known = dim_of(scalar.function, [found[operand] for operand in scalar.operands])
-    return symbol(f"value_{len(found)}_") if known is None else known
 
 
 T = TypeVar("T")

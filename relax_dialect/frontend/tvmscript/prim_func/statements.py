@@ -45,22 +45,19 @@ class TirStatementReader(TirFlowReader):
                 read_launch(self, *launch, statements[index:])
                 return
             self._statement(statement)
-            self._locate(statement, before)
+            # Gives the ops that a statement has made its position.
+            filename, line, column = self.source.location(statement)
+            location: LocationAttr = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
+            op = self.block.last_op
+            while op is not None and op is not before:
+                op.location = location
+                op = op.prev_op
             if index < len(statements) and self.jumps.leaves(statement):
                 op = IfOp(self.jumps.running(statement))
                 with self.inside(op.then_body.block):
                     self.body(statements[index:])
                 self.block.add_op(op)
                 return
-
-    def _locate(self, node: ast.stmt, before: object) -> None:
-        """Gives the ops that a statement has made its position."""
-        filename, line, column = self.source.location(node)
-        location: LocationAttr = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
-        op = self.block.last_op
-        while op is not None and op is not before:
-            op.location = location
-            op = op.prev_op
 
     def _statement(self, node: ast.stmt) -> None:
         if (kind := jump_of(self.aliases, node)) is not None:

@@ -196,7 +196,12 @@ def call_boxed(reader: TirExpressionReader, node: ast.AST, name: str, values: Se
     """Boxes the values and calls a function; gives where the result lies."""
     stack = to_address(reader, node, on_stack(reader, node, "tvm_ffi_any", ANY_BYTES * (len(values) + 1)))
     for index, value in enumerate(values):
-        _put(reader, node, stack, index, value)
+        if isinstance(value, AnyAt):
+            copy_any(reader, node, value.address, struct_at(reader, node, KIND, stack, index))
+        else:
+            kind, payload = _boxed(reader, node, value)
+            for field, each in ((KIND, int(kind)), (PADDING, 0), (PAYLOAD, payload)):
+                set_field(reader, node, field, stack, index, each)
     call_at(reader, node, name, stack, len(values))
     return struct_at(reader, node, KIND, stack, len(values))
 
@@ -211,15 +216,6 @@ def result_of(reader: TirExpressionReader, node: ast.AST, any_value: Scalar, dty
     wanted = to_dtype(dtype)
     payload = get_field(reader, node, PAYLOAD, any_value, 0, float_payload=is_float(wanted))
     return reader.emit(node, lambda: converted(payload, wanted))
-
-
-def _put(reader: TirExpressionReader, node: ast.AST, stack: Scalar, index: int, value: object) -> None:
-    if isinstance(value, AnyAt):
-        copy_any(reader, node, value.address, struct_at(reader, node, KIND, stack, index))
-        return
-    kind, payload = _boxed(reader, node, value)
-    for field, each in ((KIND, int(kind)), (PADDING, 0), (PAYLOAD, payload)):
-        set_field(reader, node, field, stack, index, each)
 
 
 def _boxed(reader: TirExpressionReader, node: ast.AST, value: object) -> tuple[Kind, object]:

@@ -307,7 +307,13 @@ def reinterpret(reader: ScalarReader, node: ast.Call) -> object:
     """`T.reinterpret("int32x4", v)`: the bits of a scalar or vector as another dtype, with any number of lanes."""
     given = reader.typed_arguments(node, "T.reinterpret", "value")
     if names_handle(reader, given.require("dtype")):
-        return to_address(reader, node, _bits(reader, given.require("value")))
+        # A pointer, or a number that is one.
+        value = reader.value(given.require("value"))
+        return to_address(
+            reader,
+            node,
+            (te.reinterpret(value, ADDRESS) if isinstance(value, Scalar) and value.dtype != ADDRESS else value),
+        )
     bare, lanes = split_dtype(reader.text(given.require("dtype")))
     value_node, target = given.require("value"), named_dtype(reader, node, bare)
     value = reader.value(value_node)
@@ -325,12 +331,6 @@ def reinterpret(reader: ScalarReader, node: ast.Call) -> object:
     if lanes is None:
         return reader.load(node, Region(other, (Axis(constant(0)),)))
     return load_lanes(reader, node, other, [first], lanes)
-
-
-def _bits(reader: ScalarReader, node: ast.expr) -> object:
-    """A pointer, or a number that is one."""
-    value = reader.value(node)
-    return te.reinterpret(value, ADDRESS) if isinstance(value, Scalar) and value.dtype != ADDRESS else value
 
 
 def shuffle(reader: ScalarReader, node: ast.Call) -> object:

@@ -66,7 +66,20 @@ class DestinationCall:
         self._args_node = args_node
         self.shape: Expr | None = None
         self.several = False
-        self.out = self._results(out_node)
+        if self._is_type(out_node):
+            infos = self.reader.types.several(out_node)
+            self.several = isinstance(out_node, ast.List) and len(infos) != 1
+            self.out = [self._tensor(out_node, info) for info in infos]
+        elif (
+            isinstance(out_node, ast.List | ast.Tuple)
+            and out_node.elts
+            and isinstance(out_node.elts[0], ast.Tuple | ast.List)
+        ):
+            self.several = True
+            dtypes = self._dtypes(len(out_node.elts))
+            self.out = [self._shaped(each, dtype) for each, dtype in zip(out_node.elts, dtypes, strict=True)]
+        else:
+            self.out = [self._shaped(out_node, self._dtypes(1)[0])]
 
     def _callee(self, node: ast.expr) -> str | FunctionRef | None:
         if isinstance(node, ast.Tuple | ast.List):
@@ -85,17 +98,6 @@ class DestinationCall:
         return isinstance(other, Expr) and isinstance(other.type, TensorType)
 
     # Results
-
-    def _results(self, node: ast.expr) -> list[TensorType]:
-        if self._is_type(node):
-            infos = self.reader.types.several(node)
-            self.several = isinstance(node, ast.List) and len(infos) != 1
-            return [self._tensor(node, info) for info in infos]
-        if isinstance(node, ast.List | ast.Tuple) and node.elts and isinstance(node.elts[0], ast.Tuple | ast.List):
-            self.several = True
-            dtypes = self._dtypes(len(node.elts))
-            return [self._shaped(each, dtype) for each, dtype in zip(node.elts, dtypes, strict=True)]
-        return [self._shaped(node, self._dtypes(1)[0])]
 
     def _is_type(self, node: ast.expr) -> bool:
         first = node.elts[0] if isinstance(node, ast.List | ast.Tuple) and node.elts else node
@@ -286,13 +288,9 @@ def named_mesh(reader: ExpressionReader, node: ast.expr) -> Mesh:
     match = re.fullmatch(r"(\w+)\[(\d+)\]", text)
     meshes = known.get(match[1], ()) if match else ()
     if match is None or int(match[2]) >= len(meshes):
-        names = ", ".join(_names(known)) or "none"
+        names = ", ".join([f"{name}[{index}]" for name, each in known.items() for index in range(len(each))]) or "none"
         reader.fail(node, f'expected a mesh of I.module_global_infos, got "{text}"; it has {names}')
     return meshes[int(match[2])]
-
-
-def _names(meshes: Mapping[str, Sequence[Mesh]]) -> list[str]:
-    return [f"{name}[{index}]" for name, each in meshes.items() for index in range(len(each))]
 
 
 def placed(reader: ExpressionReader, node: ast.AST, value: object, sharding: Sharding | None) -> object:

@@ -129,9 +129,23 @@ class TensorExpressionReader(TirCallReader):
         if name == "compute":
             return self._compute(node)
         if name == "reduce_axis":
-            return self._reduce_axis(node)
+            given = self.arguments(node, "te.reduce_axis", "dom name")
+            domain = given.require("dom")
+            ends = items_of(self.value(domain)) or (0, self.value(domain))
+            name = "r" if (label := given.get("name")) is None else self.text(label)
+            if len(ends) != 2:
+                self.fail(domain, "expected the first value and the end")
+            lo, hi = (each if isinstance(each, te.Expr) else self.to_dim(domain, each) for each in ends)
+            return self.emit(node, lambda: reduce_axis((lo, hi), name))
         if name in _REDUCTIONS:
-            return self._reduction(node, _REDUCTIONS[name])
+            reduce = _REDUCTIONS[name]
+            given = self.arguments(node, "the reduction", "expr axis where init")
+            operand, axis_node = self.read_scalar(given.require("expr")), given.require("axis")
+            value = self.value(axis_node)
+            axes = [each for each in (items_of(value) or (value,)) if isinstance(each, IterVar)]
+            if not axes:
+                self.fail(axis_node, "expected variables of te.reduce_axis")
+            return self.emit(node, lambda: reduce(promoted(operand)[0], tuple(axes)))
         if name is not None and name in FUNCTIONS:
             operands = [self.scalar_operand(each, self.value(each)) for each in node.args]
             return self.emit(node, lambda: FUNCTIONS[name](*operands))
@@ -159,25 +173,6 @@ class TensorExpressionReader(TirCallReader):
 
         element.__signature__ = inspect.signature(function)
         return self.emit(node, lambda: te.compute(dims, element, name))
-
-    def _reduce_axis(self, node: ast.Call) -> IterVar:
-        given = self.arguments(node, "te.reduce_axis", "dom name")
-        domain = given.require("dom")
-        ends = items_of(self.value(domain)) or (0, self.value(domain))
-        name = "r" if (label := given.get("name")) is None else self.text(label)
-        if len(ends) != 2:
-            self.fail(domain, "expected the first value and the end")
-        lo, hi = (each if isinstance(each, te.Expr) else self.to_dim(domain, each) for each in ends)
-        return self.emit(node, lambda: reduce_axis((lo, hi), name))
-
-    def _reduction(self, node: ast.Call, reduce: Callable[..., te.Expr]) -> te.Expr:
-        given = self.arguments(node, "the reduction", "expr axis where init")
-        operand, axis_node = self.read_scalar(given.require("expr")), given.require("axis")
-        value = self.value(axis_node)
-        axes = [each for each in (items_of(value) or (value,)) if isinstance(each, IterVar)]
-        if not axes:
-            self.fail(axis_node, "expected variables of te.reduce_axis")
-        return self.emit(node, lambda: reduce(promoted(operand)[0], tuple(axes)))
 
 
 FORMS: Mapping[str, Form] = {

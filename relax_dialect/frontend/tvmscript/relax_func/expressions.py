@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import NoReturn, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, OpResult
@@ -304,7 +304,11 @@ def call_operator(reader: ExpressionReader, node: ast.Call, name: str) -> object
     """The result of `R.<name>(...)`: an expression, or a tuple of the results."""
     cls = operator_class(name)
     if cls is None:
-        _refuse(reader, node, name)
+        reason = REFUSED_OPERATORS.get(name) or REFUSED_OPERATORS.get(name.partition(".")[0])
+        if reason is not None:
+            reader.fail(node.func, reason)
+        known = [each.removeprefix("relax.") for each in operator_classes()]
+        reader.fail(node.func, f"there is no operator R.{name}{suggestion(name, known)}")
     ours = OPERATOR_NAMES.get(name, name)
     parameters = {parameter.source.name: parameter for parameter in parameters_of(cls)}
     names, defaults = _signature(ours, cls)
@@ -317,7 +321,13 @@ def call_operator(reader: ExpressionReader, node: ast.Call, name: str) -> object
             else:
                 values |= _other(reader, argument, ours, each)
         elif each in defaults and each in parameters:
-            values[each] = _default(defaults[each], parameters[each])
+            text = defaults[each]
+            parameter = parameters[each]
+            if parameter.kind is Kind.DTYPE:
+                values[each] = parse_dtype(text)
+            else:
+                value: object = ast.literal_eval(text)
+                values[each] = _as_annotated(value, parameter)
     made = _variant(ours, values) or cls
     required = [each for each, parameter in parameters.items() if parameter.source.default is parameter.source.empty]
     values |= _implied(ours, values)
@@ -328,14 +338,6 @@ def call_operator(reader: ExpressionReader, node: ast.Call, name: str) -> object
     result = reader.emit(node, lambda: make(**values))
     adapt = RESULTS.get(ours)
     return result if adapt is None else reader.emit(node, lambda: adapt(result, values))
-
-
-def _refuse(reader: ExpressionReader, node: ast.Call, name: str) -> NoReturn:
-    reason = REFUSED_OPERATORS.get(name) or REFUSED_OPERATORS.get(name.partition(".")[0])
-    if reason is not None:
-        reader.fail(node.func, reason)
-    known = [each.removeprefix("relax.") for each in operator_classes()]
-    reader.fail(node.func, f"there is no operator R.{name}{suggestion(name, known)}")
 
 
 @cache
@@ -360,13 +362,6 @@ def _renamed(names: Sequence[str]) -> Mapping[str, str]:
         if match is not None and theirs not in names:
             found[theirs] = match
     return found
-
-
-def _default(text: str, parameter: Parameter) -> object:
-    if parameter.kind is Kind.DTYPE:
-        return parse_dtype(text)
-    value: object = ast.literal_eval(text)
-    return _as_annotated(value, parameter)
 
 
 def _other(reader: ExpressionReader, node: ast.expr, name: str, argument: str) -> dict[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
-from typing import NoReturn
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, i1
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -57,15 +56,16 @@ class BindingReader(CallReader):
             for each, name, _ in found:
                 self._declare(each, name)
             return
-        if (names := self._match_shape_targets(target, node.value)) is not None:
-            call_match_shape(self, node.value, names)
-            return
-        if self._is_module_alias(node.value):
-            self._bind(target, ModuleRef())
-            return
-        if self._binds_some(target, node.value):
-            return
-        self._bind(target, self.value(node.value))
+        match node.value:
+            case ast.Call(func=func, args=[_], keywords=[]) if (
+                isinstance(target, ast.Tuple) and self.aliases.name_in("relax", func) == "match_shape"
+            ):
+                call_match_shape(self, node.value, target.elts)  # the form of the first texts
+            case ast.Name(id=name) if name not in self.scope and self.program.is_module(name):
+                self._bind(target, ModuleRef())
+            case value:
+                if not self._binds_some(target, value):
+                    self._bind(target, self.value(value))
 
     def _binds_some(self, target: ast.expr, value: ast.expr) -> bool:
         """Binds `n, x = T.int64(), f(x)`: dimensions and values side by side; whether it was that."""
@@ -96,23 +96,15 @@ class BindingReader(CallReader):
             value = self.emit(node, lambda: relax_op("not_equal")(value, zeros))
         return self.emit(node, lambda: relax_op("reshape")(value, []))
 
-    def _match_shape_targets(self, target: ast.expr, value: ast.expr) -> list[ast.expr] | None:
-        """The names in `n, m = R.match_shape(x.shape)`, the form of the first texts; else `None`."""
-        is_match = isinstance(value, ast.Call) and self.aliases.name_in("relax", value.func) == "match_shape"
-        if not is_match or not isinstance(target, ast.Tuple) or not isinstance(value, ast.Call):
-            return None
-        return target.elts if len(value.args) == 1 and not value.keywords else None
-
     def _declare(self, node: ast.AST, name: str) -> None:
         if name not in self.scope or isinstance(self.scope.find(name), Expr | Unbound):
             self.declare(node, name)
 
-    def _is_module_alias(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and node.id not in self.scope and self.program.is_module(node.id)
-
     def _bind(self, target: ast.expr, value: object) -> None:
         if isinstance(target, ast.Tuple | ast.List):
-            fields = self.fields(target, self._unpacked(value))
+            if isinstance(value, Expr) and isinstance(value.type, ShapeType) and value.type.known_dims is not None:
+                value = value.type.known_dims
+            fields = self.fields(target, value)
             if len(fields) != len(target.elts):
                 self.fail(target, f"expected {len(fields)} names, got {len(target.elts)}")
             for each, field in zip(target.elts, fields, strict=True):
@@ -124,11 +116,6 @@ class BindingReader(CallReader):
             self._label(value.value, target.id)
         if target.id != "_" or not isinstance(self.scope.find("_"), Dim):
             self.scope.bind(target.id, value)
-
-    def _unpacked(self, value: object) -> object:
-        if isinstance(value, Expr) and isinstance(value.type, ShapeType) and value.type.known_dims is not None:
-            return value.type.known_dims
-        return value
 
     def _label(self, value: SSAValue, name: str) -> None:
         is_new = isinstance(value, OpResult) and value.name_hint in (None, "gv", "lv")
@@ -239,7 +226,8 @@ class StatementReader(BindingReader):
                 case ast.Pass():
                     pass
                 case _:
-                    self._refuse(node)
+                    known = "a binding, R.dataflow, if, a nested function or return"
+                    self.fail(node, REFUSED_STATEMENTS.get(type(node), f"expected {known}"))
         op = block.first_op if last is None else last.next_op
         while op is not None:
             if (message := self._violation(op)) is not None:
@@ -259,10 +247,6 @@ class StatementReader(BindingReader):
     def _location(self, node: ast.AST) -> FileLineColLoc:
         filename, line, column = self.source.location(node)
         return FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
-
-    def _refuse(self, node: ast.stmt) -> NoReturn:
-        reason = REFUSED_STATEMENTS.get(type(node), "expected a binding, R.dataflow, if, a nested function or return")
-        self.fail(node, reason)
 
     def _effect(self, node: ast.expr) -> None:
         if isinstance(node, ast.Constant):
@@ -373,15 +357,12 @@ class StatementReader(BindingReader):
             self._step(statement, whole)
         if statements:
             self._require_none_since(before, statements[0], "the branch")
-        values = [self.expr(statements[-1], self._bound_value(statements[-1], name)) for name in shared]
+        values: list[Expr] = []
+        for found in map(self.scope.find, shared):
+            if isinstance(found, Failed):
+                raise self.source.follows(statements[-1], found.reason)
+            values.append(self.expr(statements[-1], found))
         self.builder.yield_(*values)
-
-    def _bound_value(self, node: ast.stmt, name: str) -> object:
-        """What a name stands for at the end of a branch."""
-        found = self.scope.find(name)
-        if isinstance(found, Failed):
-            raise self.source.follows(node, found.reason)
-        return found
 
     def _returning_branch(self, node: ast.If, rest: Sequence[ast.stmt], whole: Sequence[ast.stmt]) -> Expr:
         """An `if` that ends the function, with what follows it as part of the branch that does not return."""

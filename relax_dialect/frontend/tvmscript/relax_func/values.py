@@ -234,7 +234,12 @@ def read_index_map(reader: ExpressionReader, node: ast.expr) -> AffineMap:
     """The map that a lambda of indices describes, alone or in `T.index_map`, there or by its name."""
     if isinstance(node, ast.Call) and reader.aliases.name_in("tir", node.func) == "index_map":
         node = reader.arguments(node, "T.index_map", "mapping inverse_index_map index_dtype").require("mapping")
-    found = _function(reader, node)
+    # A lambda, where it stands or by its name.
+    if not isinstance(node, ast.Name):
+        found = node
+    else:
+        value = reader.scope.find(node.id)
+        found = value.definition()[0] if isinstance(value, PythonFunction) else reader.program.plain.get(node.id)
     if not isinstance(found, ast.Lambda) or not _has_plain_parameters(found.args):
         reader.fail(node, "expected an index map such as lambda i, j: (j, i)")
     node, indices = found.body, [f"index${position}" for position in range(len(found.args.args))]
@@ -246,14 +251,6 @@ def read_index_map(reader: ExpressionReader, node: ast.expr) -> AffineMap:
     outputs = [static.to_dim(node, each) for each in items_of(value) or (value,)]
     positions = {index: AffineExpr.dimension(position) for position, index in enumerate(indices)}
     return AffineMap(len(indices), 0, tuple(_affine(reader, node, each, positions) for each in outputs))
-
-
-def _function(reader: ExpressionReader, node: ast.expr) -> ast.expr | ast.FunctionDef | None:
-    """A lambda, where it stands or by its name."""
-    if not isinstance(node, ast.Name):
-        return node
-    value = reader.scope.find(node.id)
-    return value.definition()[0] if isinstance(value, PythonFunction) else reader.program.plain.get(node.id)
 
 
 def _has_plain_parameters(parameters: ast.arguments) -> bool:
