@@ -427,23 +427,19 @@ def _scaling(options: Options, rotated: int) -> RopeScaling | None:
             raise options.error(f"rotary embeddings scaled by rope_freqs.weight and {key} = 'yarn' are not supported")
         return DivisorScaling(_divisors(file, "rope_freqs", rotated) * np.float32(factor))
     if kind == "yarn":
-        return _yarn(options, factor)
+        original = options.size("rope.scaling.original_context_length", options.size("context_length"))
+        magnitude = yarn_magnitude(factor) * options.number("rope.scaling.attn_factor", 1.0)
+        if (of_all := options.optional("rope.scaling.yarn_log_multiplier")) is not None:
+            magnitude /= yarn_magnitude(factor, of_all)
+        return YarnScaling(
+            factor,
+            original,
+            options.number("rope.scaling.yarn_beta_fast", 32.0),
+            options.number("rope.scaling.yarn_beta_slow", 1.0),
+            magnitude,
+            truncate=options.name != "gpt-oss",
+        )
     return None if factor == 1 else LinearScaling(factor)
-
-
-def _yarn(options: Options, factor: float) -> YarnScaling:
-    original = options.size("rope.scaling.original_context_length", options.size("context_length"))
-    magnitude = yarn_magnitude(factor) * options.number("rope.scaling.attn_factor", 1.0)
-    if (of_all := options.optional("rope.scaling.yarn_log_multiplier")) is not None:
-        magnitude /= yarn_magnitude(factor, of_all)
-    return YarnScaling(
-        factor,
-        original,
-        options.number("rope.scaling.yarn_beta_fast", 32.0),
-        options.number("rope.scaling.yarn_beta_slow", 1.0),
-        magnitude,
-        truncate=options.name != "gpt-oss",
-    )
 
 
 def _divisors(file: GGUFFile, name: str, rotated: int) -> NDArray[Any]:

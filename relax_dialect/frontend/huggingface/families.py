@@ -471,7 +471,14 @@ def _scaling(folder: ModelFolder, table: Mapping[str, Any]) -> RopeScaling | Non
             low, high = (number(folder, table, f"{end}_freq_factor") for end in ("low", "high"))
             return Llama3Scaling(positive(folder, table, "factor"), low, high, size("original_max_position_embeddings"))
         case "yarn":
-            return _yarn(folder, table, size("original_max_position_embeddings"))
+            original = size("original_max_position_embeddings")
+            factor = positive(folder, table, "factor", folder.integer("max_position_embeddings", 2048) / original)
+            attention = None if table.get("attention_factor") is None else number(folder, table, "attention_factor")
+            if attention is None and table.get("mscale") and table.get("mscale_all_dim"):
+                one, all_ = (yarn_magnitude(factor, number(folder, table, key)) for key in ("mscale", "mscale_all_dim"))
+                attention = one / all_
+            fast, slow = positive(folder, table, "beta_fast", 32.0), positive(folder, table, "beta_slow", 1.0)
+            return YarnScaling(factor, original, fast, slow, attention, table.get("truncate") is not False)
         case "longrope":
             short, long = (_divisors(folder, table, f"{length}_factor") for length in ("short", "long"))
             original = int(positive(folder, {**folder.config, **table}, "original_max_position_embeddings"))
@@ -482,16 +489,6 @@ def _scaling(folder: ModelFolder, table: Mapping[str, Any]) -> RopeScaling | Non
             return LongRopeScaling(short, long, original, positive(folder, table, "attention_factor", usual))
         case _:
             raise folder.error(f"rotary embeddings scaled by {kind!r} are not supported")
-
-
-def _yarn(folder: ModelFolder, table: Mapping[str, Any], original: int) -> YarnScaling:
-    factor = positive(folder, table, "factor", folder.integer("max_position_embeddings", 2048) / original)
-    attention = None if table.get("attention_factor") is None else number(folder, table, "attention_factor")
-    if attention is None and table.get("mscale") and table.get("mscale_all_dim"):
-        one, all_ = (yarn_magnitude(factor, number(folder, table, key)) for key in ("mscale", "mscale_all_dim"))
-        attention = one / all_
-    fast, slow = positive(folder, table, "beta_fast", 32.0), positive(folder, table, "beta_slow", 1.0)
-    return YarnScaling(factor, original, fast, slow, attention, table.get("truncate") is not False)
 
 
 def _divisors(folder: ModelFolder, table: Mapping[str, Any], key: str) -> NDArray[Any]:

@@ -58,29 +58,6 @@ def _without_zeros(state: Mapping[str, Elements], model: Decoder) -> Mapping[str
     }
 
 
-def _queries_first(config: DecoderConfig, name: str, array: Elements) -> Elements:
-    """Rows of all queries, all keys, then all values, of rows that are ordered by the heads of keys."""
-    groups, features = config.num_key_value_heads, config.head_dim
-    each = config.num_attention_heads // groups + 2
-    rows = groups * each * features
-    if array.shape[:1] != (rows,):
-        raise StateError(f"'{name}' expected {rows} rows, got the shape {list(array.shape)}")
-    order = np.arange(rows).reshape(groups, each, features)
-    order = np.concatenate([part.ravel() for part in np.split(order, [each - 2, each - 1], axis=1)])
-    return BlockArray(array.packed[order], array.block_format) if isinstance(array, BlockArray) else array[order]
-
-
-def _experts_in_order(name: str, array: Elements) -> Elements:
-    """Experts as (outputs, inputs), all rows of gates first."""
-    if isinstance(array, np.ndarray) and array.ndim == 3:
-        array = np.swapaxes(array, 1, 2)
-    if "gate_up_proj" not in name:
-        return array
-    if isinstance(array, np.ndarray):
-        return np.concatenate([array[:, ::2], array[:, 1::2]], axis=1)
-    return BlockArray(np.concatenate([array.packed[:, ::2], array.packed[:, 1::2]], axis=1), array.block_format)
-
-
 def _stacked(state: Mapping[str, Elements]) -> dict[str, Elements]:
     """A state in which weights of experts or of norms of heads, which have numbers in their names, are one tensor."""
     found: dict[str, Elements] = {}
@@ -111,9 +88,24 @@ def _stack(arrays: Sequence[Elements]) -> Elements:
 def _stored(family: Family, config: DecoderConfig, name: str, array: Elements) -> Elements:
     """A tensor as `nn.Decoder` has it; packed weights are rows of outputs in all checkpoints."""
     if family.interleaved_experts and ".experts." in name:
-        return _experts_in_order(name, array)
+        # Experts as (outputs, inputs), all rows of gates first.
+        if isinstance(array, np.ndarray) and array.ndim == 3:
+            array = np.swapaxes(array, 1, 2)
+        if "gate_up_proj" not in name:
+            return array
+        if isinstance(array, np.ndarray):
+            return np.concatenate([array[:, ::2], array[:, 1::2]], axis=1)
+        return BlockArray(np.concatenate([array.packed[:, ::2], array.packed[:, 1::2]], axis=1), array.block_format)
     if family.grouped_queries and ".qkv_proj." in name:
-        return _queries_first(config, name, array)
+        # Rows of all queries, all keys, then all values, of rows that are ordered by the heads of keys.
+        groups, features = config.num_key_value_heads, config.head_dim
+        each = config.num_attention_heads // groups + 2
+        rows = groups * each * features
+        if array.shape[:1] != (rows,):
+            raise StateError(f"'{name}' expected {rows} rows, got the shape {list(array.shape)}")
+        order = np.arange(rows).reshape(groups, each, features)
+        order = np.concatenate([part.ravel() for part in np.split(order, [each - 2, each - 1], axis=1)])
+        return BlockArray(array.packed[order], array.block_format) if isinstance(array, BlockArray) else array[order]
     if isinstance(array, BlockArray):
         return array
     if family.transposed is not None and re.search(family.transposed, name):

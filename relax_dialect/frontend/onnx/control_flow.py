@@ -286,7 +286,14 @@ def loop(node: Node) -> Result:
     begin = with_types_of_lists(node, body, [Value(zero), Value(first), *carried])
     types, elements = carried_types(node, body, begin)
     grown = [_grown(node, element) for element in elements]
-    begins = _begins(node, types, begin)
+    # What symbols that a loop carries are when it begins.
+    begins: dict[str, Dim] = {}
+    for info, value in zip(types, begin, strict=True):
+        firsts = tensor_type(value.expr(node.bb)).dims or ()
+        for dim, first in zip(info.dims or (), firsts, strict=True):
+            name = None if dim is None else dim.as_symbol
+            if name is not None and first is not None and name not in node.bb.symbols:
+                begins.setdefault(name, first)
     starts = [
         op.full([0, *(dim.substitute(begins) for dim in _known(each))], bb.const(0, each.dtype)) for each in elements
     ]
@@ -333,18 +340,6 @@ def _like(node: Node, models: Sequence[Value], results: Sequence[Expr]) -> list[
         like(model, node.graph.settled(each, None)) if isinstance(model, TensorList) else each
         for model, each in zip(models, results, strict=False)
     ]
-
-
-def _begins(node: Node, types: Sequence[TensorType], begin: Sequence[Value]) -> dict[str, Dim]:
-    """What symbols that a loop carries are when it begins."""
-    found: dict[str, Dim] = {}
-    for info, value in zip(types, begin, strict=True):
-        firsts = tensor_type(value.expr(node.bb)).dims or ()
-        for dim, first in zip(info.dims or (), firsts, strict=True):
-            name = None if dim is None else dim.as_symbol
-            if name is not None and first is not None and name not in node.bb.symbols:
-                found.setdefault(name, first)
-    return found
 
 
 def _grown(node: Node, element: TensorType) -> TensorType:

@@ -48,7 +48,11 @@ def expand(graph: GraphScope, proto: NodeProto, node: Node) -> list[Value | None
     absent = {formal for formal, actual in zip(body.input, inputs, strict=False) if actual is None}
     for formal, actual in zip(body.input, inputs, strict=False):
         environment[formal] = actual
-    inner = graph.within(environment, opsets=_versions(graph, body), prefix=f"{graph.prefix}{name}/")
+    inner = graph.within(
+        environment,
+        opsets={"": onnx.defs.onnx_opset_version(), **graph.opsets, **opsets(body.opset_import)},
+        prefix=f"{graph.prefix}{name}/",
+    )
     known = {each.name: each for each in proto.attribute}
     known = {each.name: each for each in body.attribute_proto} | _schema_defaults(proto, node) | known
     before = len(graph.problems.nodes)
@@ -56,11 +60,6 @@ def expand(graph: GraphScope, proto: NodeProto, node: Node) -> list[Value | None
     if len(graph.problems.nodes) > before:
         return [None] * len(body.output)
     return [inner.environment.get(output) for output in body.output]
-
-
-def _versions(graph: GraphScope, body: FunctionProto) -> dict[str, int]:
-    """The versions of operators in a body; bodies of the standard that name none are of the newest version."""
-    return {"": onnx.defs.onnx_opset_version(), **graph.opsets, **opsets(body.opset_import)}
 
 
 def local_function(proto: NodeProto, functions: Sequence[FunctionProto]) -> FunctionProto | None:
@@ -163,7 +162,17 @@ def modernized(node: Node) -> Node:
     if old is None or (new is not None and old.since_version == new.since_version):
         return node
     if node.op_type in _BROADCASTS:
-        return _aligned(node)
+        # The second operand with dimensions behind, so that its first one stands at the attribute `axis`.
+        x, y = node.rank(0), node.rank(1)
+        axis = node.attributes.get("axis")
+        if node.op_type == "PRelu":
+            axis = 1 if x > 1 else 0
+        elif axis is None or not node.integer("broadcast"):
+            return node
+        trailing = x - int(axis) % max(x, 1) - y
+        if trailing <= 0 or node.shape(1) == node.shape(0):
+            return node
+        return replace(node, inputs=[node.value(0), Value(op.expand_dims(node[1], range(y, y + trailing)))])
     if node.op_type in _INFERENCE and not node.integer("is_test"):
         raise Refusal(
             f"version {node.version} of the operator trains without is_test: convert the model with "
@@ -171,20 +180,6 @@ def modernized(node: Node) -> Node:
         )
     rewrite = _REWRITTEN.get(node.op_type)
     return node if rewrite is None else rewrite(node)
-
-
-def _aligned(node: Node) -> Node:
-    """The second operand with dimensions behind, so that its first one stands at the attribute `axis`."""
-    x, y = node.rank(0), node.rank(1)
-    axis = node.attributes.get("axis")
-    if node.op_type == "PRelu":
-        axis = 1 if x > 1 else 0
-    elif axis is None or not node.integer("broadcast"):
-        return node
-    trailing = x - int(axis) % max(x, 1) - y
-    if trailing <= 0 or node.shape(1) == node.shape(0):
-        return node
-    return replace(node, inputs=[node.value(0), Value(op.expand_dims(node[1], range(y, y + trailing)))])
 
 
 def _with(node: Node, **attributes: Any) -> Node:

@@ -274,24 +274,22 @@ def _at_run_time(node: Node, axes: Sequence[int], values: Expr, roi: Expr | None
     for at, axis in enumerate(axes):
         if _stays(kind, node.shape()[axis], lengths[at], at, axes):
             continue
-        x = _along(node, x, parameters, kind, axis, at, lengths[at])
+        # One axis with another length; a kernel of the same sizes, but for the names of their symbols, is used again.
+        length = lengths[at]
+        info = x.type
+        dims = info.known_dims if isinstance(info, TensorType) else None
+        pattern = None if dims is None else _pattern([*dims, length])
+        key = ("resize_axis", kind, axis, at, str(x.dtype), len(parameters.shape or ()), parameters.shape, pattern)
+        if pattern is None or dims is None or key not in node.graph.kernels:
+            made = node.te(_axis_kernel(kind, axis, at, length), x, parameters, name="resize_axis")
+            call = made.value.owner
+            if isinstance(call, CallTIROp):
+                node.graph.kernels[key] = call.callee.root_reference.data
+            x = made
+        else:
+            out = TensorType([*dims[:axis], length, *dims[axis + 1 :]], x.dtype)
+            x = node.bb.call_tir(node.graph.kernels[key], [x, parameters], out)
     return _narrowed(node, x)
-
-
-def _along(node: Node, x: Expr, parameters: Expr, kind: Interpolation, axis: int, at: int, length: Dim) -> Expr:
-    """One axis with another length; a kernel of the same sizes, but for the names of their symbols, is used again."""
-    info = x.type
-    dims = info.known_dims if isinstance(info, TensorType) else None
-    pattern = None if dims is None else _pattern([*dims, length])
-    key = ("resize_axis", kind, axis, at, str(x.dtype), len(parameters.shape or ()), parameters.shape, pattern)
-    if pattern is None or dims is None or key not in node.graph.kernels:
-        made = node.te(_axis_kernel(kind, axis, at, length), x, parameters, name="resize_axis")
-        call = made.value.owner
-        if isinstance(call, CallTIROp):
-            node.graph.kernels[key] = call.callee.root_reference.data
-        return made
-    out = TensorType([*dims[:axis], length, *dims[axis + 1 :]], x.dtype)
-    return node.bb.call_tir(node.graph.kernels[key], [x, parameters], out)
 
 
 def _pattern(dims: Sequence[Dim]) -> tuple[int, ...] | None:

@@ -122,15 +122,11 @@ def string_inputs(graph: GraphProto) -> StringInputs:
     found = {
         info.name: [*looked_at(info.name)]
         for info in graph.input
-        if _is_strings(info.type.tensor_type.elem_type) and info.name not in constants
+        if info.type.tensor_type.elem_type == TensorProto.STRING and info.name not in constants
     }
     return StringInputs(
         frozenset(name for name, uses in found.items() if uses), all(use for uses in found.values() for use in uses)
     )
-
-
-def _is_strings(element: int) -> bool:
-    return element == TensorProto.STRING
 
 
 def _text(data: bytes) -> str:

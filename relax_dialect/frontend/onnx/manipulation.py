@@ -51,7 +51,14 @@ def reshape(node: Node) -> Result:
     old = node.shape()
     if wanted is not None:
         dims = reshaped(old, wanted, allow_zero)
-        _require_fit(old, dims, "a constant of the model" if node.ints(1) is not None else "computed from sizes")
+        # `Refusal` that says where the shape comes from if it has another number of elements for all sizes.
+        origin = "a constant of the model" if node.ints(1) is not None else "computed from sizes"
+        count, wanted = product(old), product(dims)
+        if DEFAULT_PROVER.equal(count, wanted) is False:
+            before, after = (f"[{', '.join(map(str, shape))}]" for shape in (old, dims))
+            raise Refusal(
+                f"cannot reshape {before}, {count} elements, to {after}, {wanted} elements; that shape is {origin}"
+            )
         return op.reshape(node[0], dims)
     rank = node.shape(1)[0].constant_value
     hint = node.hint()
@@ -61,16 +68,6 @@ def reshape(node: Node) -> Result:
         raise Refusal("the rank of the result is not known while importing")
     dims = node.run_time_dims(_resolved(node, old, allow_zero), node.hinted_dims(rank))
     return op.reshape(node[0], dims)
-
-
-def _require_fit(old: Sequence[Dim], dims: Sequence[Dim], origin: str) -> None:
-    """`Refusal` that says where the shape comes from if it has another number of elements for all sizes."""
-    count, wanted = product(old), product(dims)
-    if DEFAULT_PROVER.equal(count, wanted) is False:
-        before, after = (f"[{', '.join(map(str, shape))}]" for shape in (old, dims))
-        raise Refusal(
-            f"cannot reshape {before}, {count} elements, to {after}, {wanted} elements; that shape is {origin}"
-        )
 
 
 def reshaped(old: Sequence[Dim], wanted: Sequence[Dim], allow_zero: bool = False) -> list[Dim]:
@@ -331,7 +328,19 @@ def split(node: Node) -> Result:
     """Parts of given sizes, or as equal as can be."""
     axis = node.axis()
     length, count = node.shape()[axis], len(node.outputs)
-    sizes = _sizes(node, length, count)
+    given = node.integers("split")
+    if given is not None:
+        sizes = [constant(size) for size in given]
+    elif node.has(1):
+        known = node.dims(1)
+        sizes = node.run_time_dims(node[1], [None] * count) if known is None else known
+    else:
+        parts = node.integer("num_outputs", count) or count
+        if parts != count:
+            raise Refusal(f"the tensor is cut into {parts} parts, but the node has {count} outputs")
+        size = ceildiv(length, parts)
+        rest = length - size * (parts - 1)
+        sizes = [size] * (parts - 1) + [rest]
     rest = length - total(sizes)
     if rest.constant_value or any((size.constant_value or 0) < 0 for size in sizes):
         raise Refusal(f"a dimension of {length} is cut into parts of {', '.join(map(str, sizes))}")
@@ -343,21 +352,6 @@ def split(node: Node) -> Result:
         shape = [sizes[-1] if at == axis else dim for at, dim in enumerate(node.shape())]
         parts[-1] = node.bb.match_cast(parts[-1], TensorType(shape, node.dtype()))
     return parts
-
-
-def _sizes(node: Node, length: Dim, count: int) -> Sequence[Dim]:
-    given = node.integers("split")
-    if given is not None:
-        return [constant(size) for size in given]
-    if node.has(1):
-        known = node.dims(1)
-        return node.run_time_dims(node[1], [None] * count) if known is None else known
-    parts = node.integer("num_outputs", count) or count
-    if parts != count:
-        raise Refusal(f"the tensor is cut into {parts} parts, but the node has {count} outputs")
-    size = ceildiv(length, parts)
-    rest = length - size * (parts - 1)
-    return [size] * (parts - 1) + [rest]
 
 
 @converts("Tile")

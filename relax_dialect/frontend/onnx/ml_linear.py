@@ -242,7 +242,18 @@ def svm_classifier(node: Node) -> Result:
         scores = op.add(scores, op.full_like(scores, float(rho[0])))
     width = count if votes is None or has_proba else count * (count - 1) // 2
     judged = scores if votes is None else votes
-    labels = _labels(node, classes, judged, rho.size == 1, has_proba)
+    # The labels of the greatest of what classes are judged by.
+    is_one = rho.size == 1
+    numbers = op.argmax(judged, 1)
+    if is_one and classes.count != 2:
+        is_positive = op.greater(op.max(judged, [1]), op.full_like(op.max(judged, [1]), 0))
+        labels = classes.either(is_positive, 1, 0)
+    else:
+        if is_one and not has_proba and coefficients(node, "coefficients").min() >= 0:
+            greatest = op.max(judged, [1])
+            is_second = op.greater_equal(greatest, op.full_like(greatest, 0.5))
+            numbers = op.where(is_second, op.full_like(numbers, 1), numbers)
+        labels = classes.labels(numbers)
     transform = node.text("post_transform", NO_TRANSFORM)
     if width == 1 and rho.size == 1 and classes.count == 2:
         if transform != "PROBIT":
@@ -250,19 +261,6 @@ def svm_classifier(node: Node) -> Result:
     elif width == 1 and transform != "PROBIT":
         transform = NO_TRANSFORM
     return [labels, Value(op.astype(transformed(scores, transform), f32))]
-
-
-def _labels(node: Node, classes: Classes, judged: Expr, is_one: bool, has_proba: bool) -> Value:
-    """The labels of the greatest of what classes are judged by."""
-    numbers = op.argmax(judged, 1)
-    if is_one and classes.count != 2:
-        is_positive = op.greater(op.max(judged, [1]), op.full_like(op.max(judged, [1]), 0))
-        return classes.either(is_positive, 1, 0)
-    if is_one and not has_proba and coefficients(node, "coefficients").min() >= 0:
-        greatest = op.max(judged, [1])
-        is_second = op.greater_equal(greatest, op.full_like(greatest, 0.5))
-        numbers = op.where(is_second, op.full_like(numbers, 1), numbers)
-    return classes.labels(numbers)
 
 
 def _pairs(node: Node, x: Expr, per_class: Sequence[int], rho: np.ndarray) -> tuple[Expr, Expr]:

@@ -124,7 +124,12 @@ class Model:
         """The elements of a tensor; those in a file are memory-mapped, strings are objects. Raises `Refusal`."""
         shape = tuple(tensor.dims)
         if tensor.data_type == TensorProto.STRING:
-            return _strings(tensor, shape)
+            try:
+                made = np.empty(len(tensor.string_data), object)
+                made[:] = [each.decode() for each in tensor.string_data]
+                return made.reshape(shape)
+            except ValueError as error:
+                raise Refusal(f"the tensor {tensor.name} is malformed: {error}") from None
         dtype = to_numpy(element_type(tensor.data_type))
         if tensor.data_location == TensorProto.EXTERNAL:
             return self._external(tensor, np.dtype(dtype), shape)
@@ -168,15 +173,6 @@ class Model:
         return path
 
 
-def _strings(tensor: TensorProto, shape: tuple[int, ...]) -> NDArray[Any]:
-    try:
-        made = np.empty(len(tensor.string_data), object)
-        made[:] = [each.decode() for each in tensor.string_data]
-        return made.reshape(shape)
-    except ValueError as error:
-        raise Refusal(f"the tensor {tensor.name} is malformed: {error}") from None
-
-
 def _shortened(text: str) -> str:
     return repr(text) if len(text) <= 200 else f"{text[:200]!r}..."
 
@@ -189,8 +185,33 @@ def opsets(imports: Any) -> dict[str, int]:
 
 def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     """A model from a file, its bytes, or parsed; raises `OnnxImportError` if it is no model, or too new or old."""
-    model = _read(source)
-    _check_versions(model)
+    if isinstance(source, ModelProto):
+        model = Model(source, None)
+    else:
+        folder, data = None, source
+        if not isinstance(data, bytes):
+            path = Path(data)
+            try:
+                if not stat.S_ISREG(path.stat().st_mode):
+                    raise OnnxImportError(f"the model cannot be read: {path} is no regular file")
+                folder, data = path.parent, path.read_bytes()
+            except OSError as error:
+                raise OnnxImportError(f"the model cannot be read: {error}") from error
+        proto = ModelProto()
+        try:
+            proto.ParseFromString(data)
+        except DecodeError as error:
+            raise OnnxImportError("the model is malformed: it is not an ONNX file, or was cut off") from error
+        model = Model(proto, folder)
+    newest = onnx.defs.onnx_opset_version()
+    version = model.opsets.get("")
+    if not model.proto.opset_import:
+        raise OnnxImportError("the model is malformed: it does not say which operators it uses (opset_import)")
+    if version is not None and not OLDEST_OPSET <= version <= newest:
+        raise OnnxImportError(
+            f"the model uses version {version} of the operators; {OLDEST_OPSET} to {newest} are supported: convert it "
+            "with onnx.version_converter"
+        )
     return replace(model, proto=sorted_model(model.proto))
 
 
@@ -268,35 +289,3 @@ def _copy_fields(source: Any, target: Any, left_out: str) -> None:
 
 def _has_shape(info: ValueInfoProto) -> bool:
     return info.type.WhichOneof("value") != "tensor_type" or info.type.tensor_type.HasField("shape")
-
-
-def _read(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
-    if isinstance(source, ModelProto):
-        return Model(source, None)
-    folder, data = None, source
-    if not isinstance(data, bytes):
-        path = Path(data)
-        try:
-            if not stat.S_ISREG(path.stat().st_mode):
-                raise OnnxImportError(f"the model cannot be read: {path} is no regular file")
-            folder, data = path.parent, path.read_bytes()
-        except OSError as error:
-            raise OnnxImportError(f"the model cannot be read: {error}") from error
-    proto = ModelProto()
-    try:
-        proto.ParseFromString(data)
-    except DecodeError as error:
-        raise OnnxImportError("the model is malformed: it is not an ONNX file, or was cut off") from error
-    return Model(proto, folder)
-
-
-def _check_versions(model: Model) -> None:
-    newest = onnx.defs.onnx_opset_version()
-    version = model.opsets.get("")
-    if not model.proto.opset_import:
-        raise OnnxImportError("the model is malformed: it does not say which operators it uses (opset_import)")
-    if version is not None and not OLDEST_OPSET <= version <= newest:
-        raise OnnxImportError(
-            f"the model uses version {version} of the operators; {OLDEST_OPSET} to {newest} are supported: convert it "
-            "with onnx.version_converter"
-        )

@@ -20,7 +20,17 @@ def batch_norm(node: Node) -> Result:
     also a normalisation of each element of an item.
     """
     if node.integer("training_mode"):
-        return _batch_norm_in_training(node)
+        # With the statistics of the batch, and those that are kept moved towards them.
+        axes = [0, *range(2, node.rank())]
+        wide = f64 if f64 in (node.dtype(), node.dtype(3)) else f32
+        exact = [function(op.astype(node[0], wide), axes) for function in (op.mean, op.variance)]
+        current = [op.astype(each, node.dtype(3)) for each in exact]
+        share = node.number("momentum", 0.9)
+        moved = [
+            op.add(op.multiply(node[index], node.like(share, index)), op.multiply(new, node.like(1 - share, index)))
+            for index, new in zip((3, 4), current, strict=True)
+        ]
+        return [_batch_norm(node, *exact), *moved]
     if any(node.outputs[1:]):
         raise Refusal("outputs of training are asked for without training_mode, which operator sets since 14 have")
     return _batch_norm(node, node[3], node[4])
@@ -33,20 +43,6 @@ def _batch_norm(node: Node, mean: Expr, variance: Expr) -> Expr:
     if node.rank() == 1 or not node.integer("spatial", 1):
         return _scaled(node, x, (scale, bias, mean, variance))
     return op.nn.batch_norm(x, scale, bias, mean, variance, 1, node.number("epsilon", 1e-5))
-
-
-def _batch_norm_in_training(node: Node) -> Result:
-    """With the statistics of the batch, and those that are kept moved towards them."""
-    axes = [0, *range(2, node.rank())]
-    wide = f64 if f64 in (node.dtype(), node.dtype(3)) else f32
-    exact = [function(op.astype(node[0], wide), axes) for function in (op.mean, op.variance)]
-    current = [op.astype(each, node.dtype(3)) for each in exact]
-    share = node.number("momentum", 0.9)
-    moved = [
-        op.add(op.multiply(node[index], node.like(share, index)), op.multiply(new, node.like(1 - share, index)))
-        for index, new in zip((3, 4), current, strict=True)
-    ]
-    return [_batch_norm(node, *exact), *moved]
 
 
 def _scaled(node: Node, x: Expr, parameters: tuple[Expr, Expr, Expr, Expr]) -> Expr:
@@ -82,23 +78,20 @@ def layer_norm(node: Node) -> Result:
     bias = node.optional(2)
     is_plain = node.shape(1) == shape[axis:] and (bias is None or bias.shape == shape[axis:])
     if any(node.outputs[1:]) or str(node.dtype()) not in ("f32", "f64") or not is_plain:
-        return _layer_norm_and_statistics(node, list(range(axis, len(shape))), bias)
+        axes = list(range(axis, len(shape)))
+        wide = _wide(node)
+        x = node[0] if node.dtype() == wide else op.astype(node[0], wide)
+        mean = op.mean(x, axes, keepdims=True)
+        around = op.subtract(x, mean)
+        variance = op.mean(op.multiply(around, around), axes, keepdims=True)
+        inverse = op.rsqrt(op.add(variance, node.const(node.number("epsilon", 1e-5), wide)))
+        normal = op.multiply(around, inverse)
+        made = op.multiply(normal if node.dtype() == wide else op.astype(normal, node.dtype()), node[1])
+        statistics = (mean, inverse) if wide == f32 else (op.astype(mean, f32), op.astype(inverse, f32))
+        return [made if bias is None else op.add(made, bias), *statistics]
     shift = op.full(list(shape[axis:]), node.like(0)) if bias is None else bias
     axes = list(range(axis, len(shape)))
     return op.nn.layer_norm(node[0], node[1], shift, axes, node.number("epsilon", 1e-5))
-
-
-def _layer_norm_and_statistics(node: Node, axes: list[int], bias: Expr | None) -> Result:
-    wide = _wide(node)
-    x = node[0] if node.dtype() == wide else op.astype(node[0], wide)
-    mean = op.mean(x, axes, keepdims=True)
-    around = op.subtract(x, mean)
-    variance = op.mean(op.multiply(around, around), axes, keepdims=True)
-    inverse = op.rsqrt(op.add(variance, node.const(node.number("epsilon", 1e-5), wide)))
-    normal = op.multiply(around, inverse)
-    made = op.multiply(normal if node.dtype() == wide else op.astype(normal, node.dtype()), node[1])
-    statistics = (mean, inverse) if wide == f32 else (op.astype(mean, f32), op.astype(inverse, f32))
-    return [made if bias is None else op.add(made, bias), *statistics]
 
 
 @converts("LpNormalization")

@@ -65,7 +65,12 @@ def ranks_of_use(graph: GraphProto) -> dict[str, int]:
     # this reaches the other results of these operands; and against it again.
     forward = list(graph.node)
     for node in [*reversed(forward), *forward, *reversed(forward)]:
-        names = _alike(node)
+        # The first operand, and what has its rank.
+        operands = node.input if node.op_type == "Concat" else node.input[:1]
+        if node.op_type not in _SAME:
+            names = tuple(operands)
+        else:
+            names = (*operands, *(node.output if node.op_type == "Split" else node.output[:1]))
         rank = _asked(node, known)
         if rank is None:
             rank = next((known[name] for name in names if name in known), None)
@@ -73,14 +78,6 @@ def ranks_of_use(graph: GraphProto) -> dict[str, int]:
             for name in names:
                 known.setdefault(name, rank)
     return known
-
-
-def _alike(node: NodeProto) -> tuple[str, ...]:
-    """The first operand, and what has its rank."""
-    operands = node.input if node.op_type == "Concat" else node.input[:1]
-    if node.op_type not in _SAME:
-        return tuple(operands)
-    return (*operands, *(node.output if node.op_type == "Split" else node.output[:1]))
 
 
 def _said(graph: GraphProto) -> dict[str, int]:
@@ -228,21 +225,19 @@ class Parameters:
         with_elements = {tensor.name for tensor in self.graph.initializer}
         inputs = [each for each in self.graph.input if each.name not in with_elements]
         fixed = fixed_dimensions(self.graph.node) if self.dynamic else {}
-        given = self._given(inputs)
+        # The shapes that are given, by name.
+        names = [each.name for each in inputs]
+        if not isinstance(self.given, Mapping):
+            given = {name: shape for name, shape in zip(names, self.given, strict=False) if shape is not None}
+        else:
+            for name in self.given:
+                if name not in names:
+                    raise Refusal(f"a shape is given for {name}, but the inputs are {', '.join(names)}")
+            given = dict(self.given)
         unknown = [each.name for each in inputs if self._rank(each, given.get(each.name)) is None]
         if unknown:
             raise Refusal(_no_rank(unknown))
         return {each.name: self._type(each, given.get(each.name), fixed.get(each.name, frozenset())) for each in inputs}
-
-    def _given(self, inputs: Sequence[ValueInfoProto]) -> dict[str, GivenShape]:
-        """The shapes that are given, by name."""
-        names = [each.name for each in inputs]
-        if not isinstance(self.given, Mapping):
-            return {name: shape for name, shape in zip(names, self.given, strict=False) if shape is not None}
-        for name in self.given:
-            if name not in names:
-                raise Refusal(f"a shape is given for {name}, but the inputs are {', '.join(names)}")
-        return dict(self.given)
 
     def _rank(self, info: ValueInfoProto, given: GivenShape | None) -> int | None:
         """How many dimensions an input has."""

@@ -67,7 +67,10 @@ def lengths_of(node: Node, batch: Dim, batch_first: bool) -> Expr:
 
 def properties_of(node: Node, kind: str) -> dict[str, Any]:
     """The keyword arguments of a layer with the cell `kind`."""
-    names = [_snake(each.decode() if isinstance(each, bytes) else each) for each in node.attribute("activations", [])]
+    names = [
+        re.sub(r"(?<=[a-z])(?=[A-Z])", "_", each.decode() if isinstance(each, bytes) else each).lower()
+        for each in node.attribute("activations", [])
+    ]
     direction = node.text("direction", "forward")
     if direction not in DIRECTIONS:
         raise Refusal(f"the direction {direction!r} is none of {', '.join(DIRECTIONS)}")
@@ -106,7 +109,3 @@ _TAKES = (
     frozenset({"affine", "scaled_tanh", "hard_sigmoid"}),
 )
 """The activations that have an alpha, and those that have a beta."""
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -250,18 +250,16 @@ def _last(node: Node, axis: int) -> Expr:
 def topk(node: Node) -> Result:
     """The first `k` elements along an axis in order, and their positions."""
     axis = node.axis(default=-1)
-    k = _count(node, axis)
-    return op.topk(node[0], k, axis, smallest=not node.integer("largest", 1), dtype="i64")
-
-
-def _count(node: Node, axis: int) -> Dim:
     if not node.has(1):
-        return constant(node.integer("k"))
-    known = node.dims(1)
-    if known is not None:
-        return known[0]
-    tensor = node[1] if node.rank(1) == 1 else op.reshape(node[1], [1])
-    return node.run_time_dims(tensor, node.hinted_dims(node.rank())[axis : axis + 1])[0]
+        k = constant(node.integer("k"))
+    else:
+        known = node.dims(1)
+        if known is not None:
+            k = known[0]
+        else:
+            tensor = node[1] if node.rank(1) == 1 else op.reshape(node[1], [1])
+            k = node.run_time_dims(tensor, node.hinted_dims(node.rank())[axis : axis + 1])[0]
+    return op.topk(node[0], k, axis, smallest=not node.integer("largest", 1), dtype="i64")
 
 
 @converts("NonZero")

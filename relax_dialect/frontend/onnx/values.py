@@ -161,7 +161,13 @@ class Value:
         """The value of the program."""
         if self._expr is None or (self.known is not None and not bb.is_visible(self._expr.value)):
             assert_known = cast("Array", self.known)
-            self._expr = _emit(bb, assert_known, self.dtype, self._name)
+            if assert_known.dtype != object:
+                self._expr = bb.const(assert_known, self.dtype, self._name)
+            else:
+                made = op.shape_to_tensor(cast("Sequence[Any]", assert_known.reshape(-1).tolist()))
+                if assert_known.ndim != 1:
+                    made = op.reshape(made, assert_known.shape)
+                self._expr = made if str(self.dtype) == "i64" else op.astype(made, self.dtype)
         return self._expr
 
     @property
@@ -263,15 +269,6 @@ def _number(element: Any) -> Any:
     if isinstance(element, Dim) and element.constant_value is not None:
         return element.constant_value
     return element
-
-
-def _emit(bb: BlockBuilder, known: Array, dtype: Attribute, name: str | None) -> Expr:
-    if known.dtype != object:
-        return bb.const(known, dtype, name)
-    made = op.shape_to_tensor(cast("Sequence[Any]", known.reshape(-1).tolist()))
-    if known.ndim != 1:
-        made = op.reshape(made, known.shape)
-    return made if str(dtype) == "i64" else op.astype(made, dtype)
 
 
 class TensorList(Value):

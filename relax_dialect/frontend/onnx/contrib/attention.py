@@ -276,7 +276,13 @@ def _with_heads(node: Node) -> Sequence[Expr]:
     heads = node.integer("num_heads")
     if node.rank(0) == 5:
         return [op.permute_dims(_item(node[0], 3, at), [0, 2, 1, 3]) for at in range(3)]
-    q, *biases = _biased(node, heads)
+    # The queries with their part of the bias, and the parts for keys and values.
+    if not node.has(3):
+        q, *biases = split_heads(node[0], heads), None, None
+    else:
+        features = node.shape()[2]
+        first, second, third = op.split(node[3], indices=[features, features * 2], axis=0)
+        q, *biases = split_heads(op.add(node[0], first), heads), second, third
     if node.rank(1) == 5:
         return [q, *(op.permute_dims(_item(node[1], 3, at), [0, 2, 1, 3]) for at in range(2))]
     if node.rank(1) == 4:
@@ -288,15 +294,6 @@ def _with_heads(node: Node) -> Sequence[Expr]:
             for at, bias in enumerate(biases, 1)
         ),
     ]
-
-
-def _biased(node: Node, heads: int) -> tuple[Expr, Expr | None, Expr | None]:
-    """The queries with their part of the bias, and the parts for keys and values."""
-    if not node.has(3):
-        return split_heads(node[0], heads), None, None
-    features = node.shape()[2]
-    first, second, third = op.split(node[3], indices=[features, features * 2], axis=0)
-    return split_heads(op.add(node[0], first), heads), second, third
 
 
 def _item(x: Expr, axis: int, at: int) -> Expr:

@@ -217,7 +217,19 @@ def one_token_attention(node: Node) -> Result:
     """
     heads = node.integer("num_heads")
     is_cross = node.has(1) and node.rank(1) == 4
-    q, *new = _projected(node, is_cross=is_cross)
+    # Queries, and what is new of keys and values, each with its part of a bias.
+    (hidden,) = fixed(node.shape()[2:], "the number of features")
+    if not node.has(1):
+        (width,) = fixed(node.shape(STEP_VALUE)[3:], "the number of features of a head")
+        hidden = (hidden - width * node.integer("num_heads")) // 2
+        parts = op.split(node[0], indices=[hidden, hidden * 2], axis=2)
+    else:
+        parts = [node[0]] if is_cross else [node[0], node[1], node[2]]
+    if not node.has(PROJECTION):
+        q, *new = list(parts)
+    else:
+        biases = op.split(node[PROJECTION], indices=[hidden, hidden * 2], axis=0)
+        q, *new = [op.add(part, bias) for part, bias in zip(parts, biases, strict=False)]
     q = split_heads(q, heads)
     if is_cross:
         keys, values, present = node[1], node[2], (None, None)
@@ -230,21 +242,6 @@ def one_token_attention(node: Node) -> Result:
         scores = op.multiply(op.matmul(q, op.permute_dims(keys, [0, 1, 3, 2])), node.like(scale))
         scores = scores if bias is None else op.add(scores, bias)
     return [attend(node, q, keys, values, bias, causal=False), *present, scores]
-
-
-def _projected(node: Node, *, is_cross: bool) -> list[Expr]:
-    """Queries, and what is new of keys and values, each with its part of a bias."""
-    (hidden,) = fixed(node.shape()[2:], "the number of features")
-    if not node.has(1):
-        (width,) = fixed(node.shape(STEP_VALUE)[3:], "the number of features of a head")
-        hidden = (hidden - width * node.integer("num_heads")) // 2
-        parts = op.split(node[0], indices=[hidden, hidden * 2], axis=2)
-    else:
-        parts = [node[0]] if is_cross else [node[0], node[1], node[2]]
-    if not node.has(PROJECTION):
-        return list(parts)
-    biases = op.split(node[PROJECTION], indices=[hidden, hidden * 2], axis=0)
-    return [op.add(part, bias) for part, bias in zip(parts, biases, strict=False)]
 
 
 def _extended(node: Node, k: Expr, v: Expr) -> tuple[Expr, Expr, tuple[Expr, Expr]]:

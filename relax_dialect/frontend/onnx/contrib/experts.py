@@ -94,7 +94,18 @@ def _activated(node: Node, layers: Sequence[_Layer], x: Expr, chosen: Expr) -> E
     made = _product(node, layers[0], x, chosen)
     has_third = node.has(layers[2].weights)
     if kind not in ("swiglu", "geglu"):
-        activated = _plain(made, kind)
+        if kind == "relu":
+            activated = op.nn.relu(made)
+        elif kind == "relu2":
+            activated = op.square(op.nn.relu(made))
+        elif kind == "gelu":
+            activated = op.nn.gelu(made)
+        elif kind == "silu":
+            activated = op.nn.silu(made)
+        elif kind == "identity":
+            activated = made
+        else:
+            raise Refusal(f"the activation {kind} is not supported")
         return op.multiply(activated, _product(node, layers[2], x, chosen)) if has_third else activated
     if fusion == 0 and has_third:
         return _gated(node, kind, made, _product(node, layers[2], x, chosen))
@@ -106,20 +117,6 @@ def _activated(node: Node, layers: Sequence[_Layer], x: Expr, chosen: Expr) -> E
     axis = 3 if fusion == 1 else 2
     gate, up = (op.squeeze(part, [axis]) for part in op.split(op.reshape(made, order), sections=2, axis=axis))
     return _gated(node, kind, gate, up)
-
-
-def _plain(x: Expr, kind: str) -> Expr:
-    if kind == "relu":
-        return op.nn.relu(x)
-    if kind == "relu2":
-        return op.square(op.nn.relu(x))
-    if kind == "gelu":
-        return op.nn.gelu(x)
-    if kind == "silu":
-        return op.nn.silu(x)
-    if kind == "identity":
-        return x
-    raise Refusal(f"the activation {kind} is not supported")
 
 
 def _gated(node: Node, kind: str, gate: Expr, up: Expr) -> Expr:

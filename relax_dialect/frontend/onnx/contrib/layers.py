@@ -366,7 +366,15 @@ def gated_delta_net(node: Node) -> Result:
         raise Refusal(f"the rule {rule!r} is none of {', '.join(RULES)}")
     heads, depth = fixed(node.shape(2)[-2:-1] + node.shape()[-1:], "the numbers of heads and features")
     (readers,), (width,) = fixed(node.shape()[-2:-1], "the heads"), fixed(node.shape(2)[-1:], "the features")
-    lead = _sequences(node)
+    # The number of sequences, and their length.
+    dims = node.shape()
+    if len(dims) == 4:
+        lead = [dims[0], dims[1]]
+    else:
+        if not node.has(6):
+            raise Refusal("the number of sequences is not known without an initial state")
+        batch = node.shape(6)[0]
+        lead = [batch, floordiv(dims[0], batch)]
 
     def flat(x: Expr, features: int) -> Expr:
         return op.reshape(x, [*lead, heads * features])
@@ -396,17 +404,6 @@ def gated_delta_net(node: Node) -> Result:
     made, state = node.te_all(kernel, *operands, *given.values(), name="gated_delta_net")
     result = op.astype(op.reshape(made, [*node.shape()[:-2], heads, width]), node.dtype())
     return [result, op.permute_dims(state, [0, 1, 3, 2])]
-
-
-def _sequences(node: Node) -> list[Dim]:
-    """The number of sequences, and their length."""
-    dims = node.shape()
-    if len(dims) == 4:
-        return [dims[0], dims[1]]
-    if not node.has(6):
-        raise Refusal("the number of sequences is not known without an initial state")
-    batch = node.shape(6)[0]
-    return [batch, floordiv(dims[0], batch)]
 
 
 def _read_keys(node: Node, index: int, times: int) -> Expr:
