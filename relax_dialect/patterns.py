@@ -112,7 +112,10 @@ class Match:
         if ops is None or any(map(may_write, ops)):
             return None
         shared = {each for pattern, each in bound if pattern.used_outside}
-        outputs = _used_outside(ops, value)
+        inside = set(ops)
+        results = [result for op in ops for result in op.results]
+        used = [each for each in results if each is value or any(use.operation not in inside for use in each.uses)]
+        outputs = tuple(used)
         if any(output is not value and output not in shared for output in outputs):
             return None
         inputs = dict.fromkeys(operand for op in ops for operand in op.operands if operand.owner not in inner)
@@ -137,13 +140,6 @@ def _in_order(value: SSAValue, ops: dict[Operation, None]) -> tuple[Operation, .
             found.append(here)
         here = here.prev_op
     return tuple(reversed(found))
-
-
-def _used_outside(ops: Sequence[Operation], value: SSAValue) -> tuple[SSAValue, ...]:
-    inside = set(ops)
-    results = [result for op in ops for result in op.results]
-    used = [each for each in results if each is value or any(use.operation not in inside for use in each.uses)]
-    return tuple(used)
 
 
 def _can_stand_at_the_end(ops: Sequence[Operation], inner: dict[Operation, None], outputs: Sequence[SSAValue]) -> bool:

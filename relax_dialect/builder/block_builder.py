@@ -101,7 +101,12 @@ class KernelArguments:
             return argument
         info = argument.type
         if isinstance(info, TensorType):
-            return self._tensor(self._known[argument.value], name)
+            value = self._known[argument.value]
+            info = value.type
+            if not isinstance(info, TensorType) or info.dtype is None:
+                raise BuilderError(f"emit_te: argument {name} expected a tensor of known dtype, got {info}")
+            shape = [self.symbols.inside(dim) for dim in _dims(value)]
+            return self._parameter(value, lambda: te.placeholder(shape, str(info.dtype), name))
         if isinstance(info, PrimType):
             return info.value if info.value is not None else self._scalar(argument.value, name)
         if isinstance(info, ShapeType) and info.known_dims is not None:
@@ -109,13 +114,6 @@ class KernelArguments:
         if isinstance(info, TupleType):
             return tuple(self.convert(field, f"{name}{index}") for index, field in enumerate(argument))
         raise BuilderError(f"emit_te: argument {name} expected a tensor, prim, known shape or tuple, got {info}")
-
-    def _tensor(self, value: SSAValue, name: str) -> te.Tensor:
-        info = value.type
-        if not isinstance(info, TensorType) or info.dtype is None:
-            raise BuilderError(f"emit_te: argument {name} expected a tensor of known dtype, got {info}")
-        shape = [self.symbols.inside(dim) for dim in _dims(value)]
-        return self._parameter(value, lambda: te.placeholder(shape, str(info.dtype), name))
 
     def _scalar(self, value: SSAValue, name: str) -> te.Expr:
         dtype = str(cast("PrimType", value.type).dtype)

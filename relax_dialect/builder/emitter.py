@@ -249,21 +249,6 @@ class Emitter:
         self.require_open()
         if op.parent is not None:
             raise BuilderError(f"'{op.name}' op is in a block already")
-        self._check_visible(op)
-        self.locate(op)
-        self.frame.block.add_op(op)
-        self.bind(symbols_witnessed(op))
-        for result in op.results:
-            result.name_hint = result.name_hint or self.frame.prefix
-        return op
-
-    def require_open(self) -> None:
-        """`BuilderError` if the innermost block has its end already."""
-        last = self.frame.block.last_op
-        if last is not None and last.has_trait(IsTerminator):
-            raise BuilderError(f"{self.frame.what} has ended with '{last.name}' already")
-
-    def _check_visible(self, op: Operation) -> None:
         for index, operand in enumerate(op.operands):
             if not self.is_visible(operand):
                 raise BuilderError(
@@ -276,6 +261,18 @@ class Emitter:
                     f"'{op.name}' op uses the symbol {name}, which is not bound in {self.frame.what}: "
                     "bind it by a parameter or by match_cast"
                 )
+        self.locate(op)
+        self.frame.block.add_op(op)
+        self.bind(symbols_witnessed(op))
+        for result in op.results:
+            result.name_hint = result.name_hint or self.frame.prefix
+        return op
+
+    def require_open(self) -> None:
+        """`BuilderError` if the innermost block has its end already."""
+        last = self.frame.block.last_op
+        if last is not None and last.has_trait(IsTerminator):
+            raise BuilderError(f"{self.frame.what} has ended with '{last.name}' already")
 
     def is_visible(self, value: SSAValue) -> bool:
         """Whether an op that is emitted now may use the value."""

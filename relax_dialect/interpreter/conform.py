@@ -15,7 +15,7 @@ from typing import NoReturn
 from xdsl.ir import Attribute
 
 from relax_dialect.interpreter.runtime_values import Shape, Value, is_int, is_tensor, is_tuple, kind_of
-from relax_dialect.struct_info.match import AccessPath, BoundCheck, LocatedCheck, Match, match_types
+from relax_dialect.struct_info.match import AccessPath, LocatedCheck, Match, match_types
 from relax_dialect.struct_info.types import (
     FuncType,
     ObjectType,
@@ -167,13 +167,23 @@ class Contract:
         for inserted in match.dim_checks:
             self._check_dimension(inserted, scope)
         for bound in match.bound_checks:
-            self._check_bound(bound, scope)
+            low, high = bound.symbol.interval
+            value = evaluate(bound.value, scope)
+            if not (low <= value and (high is None or value <= high)):
+                what = _out_of_range(bound.symbol.symbol.data, bound.symbol.interval, value)
+                raise ValueError(f"{self._describe(bound.path)}: {what}")
         return bindings
 
     def _check_dimension(self, inserted: LocatedCheck, scope: Mapping[str, int]) -> None:
         check, position = inserted.check, self._describe(inserted.path)
         left = evaluate(check.lhs, scope)
-        pattern = self._pattern(inserted.path)
+        info = self._declared(inserted.path)
+        if isinstance(info, PrimType):
+            pattern = info.value
+        else:
+            pattern = (
+                info.dims[inserted.path.dim or 0] if isinstance(info, TensorType | ShapeType) and info.dims else None
+            )
         match check.kind:
             case CheckKind.EQUAL:
                 right = evaluate(check.rhs, scope)
@@ -187,14 +197,6 @@ class Contract:
             case CheckKind.NON_NEGATIVE:
                 if left < 0:
                     raise ValueError(f"{position}: {_out_of_range(pattern, (0, None), left)}")
-
-    def _check_bound(self, bound: BoundCheck, scope: Mapping[str, int]) -> None:
-        low, high = bound.symbol.interval
-        value = evaluate(bound.value, scope)
-        if low <= value and (high is None or value <= high):
-            return
-        what = _out_of_range(bound.symbol.symbol.data, bound.symbol.interval, value)
-        raise ValueError(f"{self._describe(bound.path)}: {what}")
 
     def _origin(self, pattern: Dim | None) -> str:
         source = None if pattern is None else self.match.sources.get(str(pattern))
@@ -214,12 +216,6 @@ class Contract:
         whole = f"{self.names[position.root]}{fields}"
         is_whole = position.dim is None or isinstance(self._declared(position), PrimType)
         return whole if is_whole else f"{whole} dimension {position.dim}"
-
-    def _pattern(self, position: AccessPath) -> Dim | None:
-        info = self._declared(position)
-        if isinstance(info, PrimType):
-            return info.value
-        return info.dims[position.dim or 0] if isinstance(info, TensorType | ShapeType) and info.dims else None
 
 
 def check_kind(value: Value, info: StructInfo, position: str) -> None:

@@ -1,5 +1,6 @@
-"""Tensors made from a shape, a rule or a seed; windows of signals are computed in `f64`. Conversion between element
-types, of values, of bytes, and to and from scaled integers.
+"""Tensors made from a shape, a rule or a seed, or from another tensor by conversion of its elements.
+
+Windows of signals are computed in `f64`.
 """
 
 from __future__ import annotations

@@ -131,16 +131,14 @@ def stack(op: StackOp, *inputs: Array) -> Array:
 def split(dims: DimValues, op: SplitOp, x: Array) -> Sequence[Array]:
     """Parts along an axis."""
     axis = op.axis.value.data
-    edges = _edges(dims, op, x.shape[axis])
-    return [np.take(x, range(start, end), axis) for start, end in pairwise(edges)]
-
-
-def _edges(dims: DimValues, op: SplitOp, length: int) -> Sequence[int]:
+    length = x.shape[axis]
     if op.indices is not None:
-        return [0, *map(dims, op.indices), length]
-    sections = len(op.res)
-    part = -(-length // sections)
-    return [min(index * part, length) for index in range(sections + 1)]
+        edges = [0, *map(dims, op.indices), length]
+    else:
+        sections = len(op.res)
+        part = -(-length // sections)
+        edges = [min(index * part, length) for index in range(sections + 1)]
+    return [np.take(x, range(start, end), axis) for start, end in pairwise(edges)]
 
 
 @computes(RepeatOp)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from math import prod
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType
@@ -39,7 +39,17 @@ def make_checks(frame: Frame, op: InfersResultTypes) -> None:
     types, numbers = _with_symbols(values, op.operand_types, frame.symbols)
     checks = frame.interpreter.remember(op, lambda: _open_checks(op, types), f"checks of {types}")
     _require(frame, op, checks, {**frame.symbols, **numbers})
-    _require_sizes(frame, op, values)
+    # Inference with the sizes as numbers, which knows all that may be wrong with them.
+    types = [type_of_value(*pair) for pair in zip(values, op.operand_types, strict=True)]
+    inference = Inference(type(op), types, op.properties)
+    try:
+        op.infer(inference)
+    except Refuted as error:
+        _require(frame, op, [error.check], frame.symbols)
+    except VerifyException as error:
+        kind = operand_error_class(type(op), types, op.properties)
+        raise kind(f"{frame.function}: {error}{where(op)}") from error
+    _require(frame, op, inference.checks, frame.symbols)
 
 
 def _require(frame: Frame, op: InfersResultTypes, checks: Iterable[DimCheck], symbols: Mapping[str, int]) -> None:
@@ -90,20 +100,6 @@ def _open_checks(op: InfersResultTypes, types: Sequence[Attribute]) -> Sequence[
     except VerifyException:
         return ()
     return inference.checks
-
-
-def _require_sizes(frame: Frame, op: InfersResultTypes, values: Sequence[Value]) -> None:
-    """Inference with the sizes as numbers, which knows all that may be wrong with them."""
-    types = [type_of_value(*pair) for pair in zip(values, op.operand_types, strict=True)]
-    inference = Inference(type(op), types, op.properties)
-    try:
-        op.infer(inference)
-    except Refuted as error:
-        _require(frame, op, [error.check], frame.symbols)
-    except VerifyException as error:
-        kind = operand_error_class(type(op), types, op.properties)
-        raise kind(f"{frame.function}: {error}{where(op)}") from error
-    _require(frame, op, inference.checks, frame.symbols)
 
 
 def type_of_value(value: Value, declared: Attribute) -> Attribute:
@@ -226,15 +222,14 @@ def _set_results(frame: Frame, op: InfersResultTypes, values: Sequence[Value]) -
     views = op.has_trait(AliasesOperand)
     for result, value in zip(op.results, values, strict=True):
         if isinstance(result.type, TensorType) and not views:
-            value = _own(value, frame.get_all(op.operands))
+            # The value with memory of its own: NumPy gives scalars where the rank is 0, views, and also whole
+            # operands.
+            operands = frame.get_all(op.operands)
+            if is_tensor(value) and value.base is None and value.flags.c_contiguous:
+                value = value.copy() if any(value is operand for operand in operands) else value
+            else:
+                value = np.array(value, order="C")
         frame.set_checked(result, value, f"result of '{op.name}'")
-
-
-def _own(value: Array | np.generic[Any], operands: Sequence[Value]) -> Array:
-    """The value with memory of its own: NumPy gives scalars where the rank is 0, views, and also whole operands."""
-    if is_tensor(value) and value.base is None and value.flags.c_contiguous:
-        return value.copy() if any(value is operand for operand in operands) else value
-    return np.array(value, order="C")
 
 
 def result_dtype(op: InfersResultTypes, otherwise: Array, index: int = 0) -> np.dtype[np.generic]:

@@ -1,5 +1,6 @@
-"""Modules and parameters: trees of layers whose leaves are weights with names; and layers without state: matrix
-products with weights, look-up, normalisation, feed-forward.
+"""Modules: trees of layers whose leaves are parameters, weights with names.
+
+The layers of this file have no other state: matrix products with weights, look-up, normalisation, feed-forward.
 """
 
 from __future__ import annotations

@@ -261,7 +261,11 @@ def _functions(parser: Parser) -> dict[str, _Function]:
     current: _Function | None = None
     while (token := lexer.lex()).kind is not MLIRTokenKind.EOF:
         if token.kind is MLIRTokenKind.AT_IDENT:
-            name = _symbol_name(token)
+            if not token.text.endswith('"'):
+                name = token.text[1:]
+            else:
+                literal = StringLiteral(token.span.start + 1, token.span.end, token.span.input)
+                name = literal.bytes_contents.decode(errors="replace")
             if start is not None:
                 current = functions.setdefault(name, _Function(start.span.start, start.text == _KERNEL))
             elif current is not None:
@@ -271,13 +275,6 @@ def _functions(parser: Parser) -> dict[str, _Function]:
         elif token.text not in ("public", "private"):
             start = None
     return functions
-
-
-def _symbol_name(token: MLIRToken) -> str:
-    if not token.text.endswith('"'):
-        return token.text[1:]
-    literal = StringLiteral(token.span.start + 1, token.span.end, token.span.input)
-    return literal.bytes_contents.decode(errors="replace")
 
 
 def _read_after_callees(parser: Parser, table: _Table, name: str) -> None:
@@ -299,7 +296,15 @@ def _read_after_callees(parser: Parser, table: _Table, name: str) -> None:
                 pending += [each for each in callees if not table.functions[each].is_kernel]
         else:
             table.reading.add(pending.pop())
-            table.types[current] = _whole_type(_reader(parser, table.functions[current].offset))
+            reader = _reader(parser, table.functions[current].offset)
+            position = reader.pos
+            op = reader.parse_operation()
+            if isinstance(op, PrimFuncOp):
+                table.types[current] = prim_func_type(op)
+            else:
+                if not isinstance(op, FuncOp):
+                    raise ValueError(f"expected a function at {position} of the text, got '{op.name}'")
+                table.types[current] = op.function_type
             table.reading.discard(current)
 
 
@@ -312,16 +317,6 @@ def _said_type(parser: Parser, function: _Function) -> FuncType | None:
     reader.parse_symbol_name()
     found = parse_signature(reader)
     return found.type if found.says_result else None
-
-
-def _whole_type(reader: Parser) -> FuncType:
-    position = reader.pos
-    op = reader.parse_operation()
-    if isinstance(op, PrimFuncOp):
-        return prim_func_type(op)
-    if not isinstance(op, FuncOp):
-        raise ValueError(f"expected a function at {position} of the text, got '{op.name}'")
-    return op.function_type
 
 
 def _reader(parser: Parser, index: int) -> Parser:

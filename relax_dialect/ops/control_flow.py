@@ -476,7 +476,24 @@ class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
                 raise VerifyException(
                     f"'relax.for' op expected carried types that do not name the counter {symbol}, got {argument.type}"
                 )  # C8
-        self._verify_bounds()
+        first, last, step = self.bounds
+        prover, counts_up = prover_at(self), self.counts_up
+        if step is not None and prover.equal(step, 0) is True:
+            raise VerifyException("'relax.for' op expected a step other than 0, got 0")  # C7
+        if self.counter_symbol is not None:
+            ends = (
+                [(first, 0, "a lower bound that is provably not negative", self.lower)]
+                if counts_up is not False
+                else []
+            )
+            ends += (
+                [(last, -1, "an upper bound that is provably at least -1", self.upper)] if counts_up is not True else []
+            )
+            for end, least, expected, value in ends:
+                if end is None or prover.less_equal(least, end) is not True:
+                    raise VerifyException(
+                        f"'relax.for' op counts by a symbol, so expected {expected}, got {value.type}"
+                    )  # C3
         self.verify_carried(self.inits, "initial value")  # C4
         self.verify_carried(yielded(self.body), "yielded value")  # C5
         self.verify_results(() if symbol is None else (symbol,))  # C6
@@ -488,18 +505,3 @@ class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
         if not isinstance(value.type, PrimType) or value.type.dtype != i64:
             raise VerifyException(f"'relax.for' op expected bounds and step of i64, got {value.type}")  # C2
         return value.type.value
-
-    def _verify_bounds(self) -> None:
-        first, last, step = self.bounds
-        prover, counts_up = prover_at(self), self.counts_up
-        if step is not None and prover.equal(step, 0) is True:
-            raise VerifyException("'relax.for' op expected a step other than 0, got 0")  # C7
-        if self.counter_symbol is None:
-            return
-        ends = [(first, 0, "a lower bound that is provably not negative", self.lower)] if counts_up is not False else []
-        ends += [(last, -1, "an upper bound that is provably at least -1", self.upper)] if counts_up is not True else []
-        for end, least, expected, value in ends:
-            if end is None or prover.less_equal(least, end) is not True:
-                raise VerifyException(
-                    f"'relax.for' op counts by a symbol, so expected {expected}, got {value.type}"
-                )  # C3

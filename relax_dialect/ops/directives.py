@@ -50,15 +50,6 @@ class InferredTypes(Directive):
 _WRONG_OPERAND = re.compile(r"%[\w$.-]++(?!(?::\d+)?\s*[=,])|(?!loc\b)[A-Za-z_]\w*+(?!\s*=)|\[|-?\d\S*")
 
 
-def _wrong_operand(parser: Parser) -> re.Match[str] | None:
-    """What stands after the operands in the line of the last one and is none: a value without a comma, a word, ..."""
-    text = parser.lexer.input.content
-    before = parser.pos - 1
-    while before >= 0 and text[before] in " \t":
-        before -= 1
-    return None if before < 0 or text[before] == "\n" else _WRONG_OPERAND.match(text, parser.pos)
-
-
 class Operands(Directive):
     """All operands: `%x, %y`."""
 
@@ -71,7 +62,12 @@ class Operands(Directive):
             message = f"expected operands without {around or 'brackets'}: {op.name} %x, ..."
             parser.raise_error(f"'{op.name}' op {message}", read.start, parser.pos)
         operands = parse_defined_operands(parser)
-        wrong = _wrong_operand(parser)
+        # What stands after the operands in the line of the last one and is none: a value without a comma, a word, ...
+        text = parser.lexer.input.content
+        before = parser.pos - 1
+        while before >= 0 and text[before] in " \t":
+            before -= 1
+        wrong = None if before < 0 or text[before] == "\n" else _WRONG_OPERAND.match(text, parser.pos)
         if wrong is not None and wrong[0][0] == "%":
             parser.raise_error(f"'{op.name}' op expected ',' before {wrong[0]}", wrong.start(), wrong.end())
         definitions = op.get_irdl_definition().operands

@@ -224,7 +224,20 @@ def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute
             found[name if name in fields else _AXES] = _parse_field(parser, op, name, field)
         elif not parser.parse_optional_punctuation("=") or _parse_field(parser, op, name, _FLAG) == _TRUE:
             found[name] = UnitAttr()
-    _refuse_other_names(parser, op, found)
+    # Raises an error at a word after the properties that neither ends the text of the op nor begins another one.
+    text = parser.lexer.input.content
+    following = _NEXT.match(text, parser.pos)
+    if following is not None and (following[1] in (",", "[") or following[1][0] in "-0123456789"):
+        names = ", ".join(_fields(op)) or "it has none"
+        wanted = "spaces between attributes" if found else f"attributes by name ({names})"
+        message = f"'{op.name}' op expected {wanted}, got '{following[1]}'"
+        parser.raise_error(message, following.start(1), following.end(1))
+    word = _WORD.match(text, parser.pos)
+    if not (
+        word is None or word[0] == "loc" or parser.ctx.get_optional_op(word[0], dialect_stack=("relax",)) is not None
+    ):
+        reason = "is given twice" if word[0] in found else _unknown(op)
+        parser.raise_error(f"'{op.name}' op attribute {word[0]} {reason}", word.start(), word.end())
     return found
 
 
@@ -260,22 +273,6 @@ def _count(op: type[IRDLOperation], name: str) -> int:
 
 _NEXT = re.compile(r"(?:\s|//[^\n]*)*+([\w.$-]+|\S)")
 _WORD = re.compile(r"[A-Za-z_][\w.$]*")
-
-
-def _refuse_other_names(parser: Parser, op: type[IRDLOperation], found: Mapping[str, Attribute]) -> None:
-    """Raises an error at a word after the properties that neither ends the text of the op nor begins another one."""
-    text = parser.lexer.input.content
-    following = _NEXT.match(text, parser.pos)
-    if following is not None and (following[1] in (",", "[") or following[1][0] in "-0123456789"):
-        names = ", ".join(_fields(op)) or "it has none"
-        wanted = "spaces between attributes" if found else f"attributes by name ({names})"
-        message = f"'{op.name}' op expected {wanted}, got '{following[1]}'"
-        parser.raise_error(message, following.start(1), following.end(1))
-    word = _WORD.match(text, parser.pos)
-    if word is None or word[0] == "loc" or parser.ctx.get_optional_op(word[0], dialect_stack=("relax",)) is not None:
-        return
-    reason = "is given twice" if word[0] in found else _unknown(op)
-    parser.raise_error(f"'{op.name}' op attribute {word[0]} {reason}", word.start(), word.end())
 
 
 def _unknown(op: type[IRDLOperation]) -> str:

@@ -25,18 +25,6 @@ from tir_dialect.types import DimAttr
 REDUCTIONS = ("update", "add", "mul", "max", "min")
 
 
-def _require_within(inference: Inference, axis: int) -> None:
-    """Leaves checks that the indices, operand 1, are no larger than operand 0 but along the axis, if there are any."""
-    x, positions = inference.tensor(0), inference.tensor(1)
-    known = known_dims(positions.dims)
-    for at, (length, count) in enumerate(zip(x.dims or (), positions.dims or (), strict=False)):
-        if at != axis:
-            inference.require_at_most(count, length, "indices within the tensor along the other axes")
-        elif length is not None and known is not None:
-            needed = product(known)
-            inference.require_at_most(needed, needed * length, "an axis with elements to index")
-
-
 def _require_reduction(inference: Inference) -> None:
     if inference.string("reduction") not in REDUCTIONS:
         inference.fail(f"reduction expected one of {', '.join(REDUCTIONS)}, got {inference.string('reduction')}")
@@ -71,7 +59,17 @@ class GatherElementsOp(Operator):
         inference.require_domain(1, Domain.INTEGER)  # C1
         rank = inference.require_same_rank((0, 1))  # C2
         if rank is not None:
-            _require_within(inference, inference.axis(inference.integer("axis"), rank))  # C2, C3
+            # Leaves checks that the indices, operand 1, are no larger than operand 0 but along the axis, if there are
+            # any.
+            axis = inference.axis(inference.integer("axis"), rank)
+            x, positions = inference.tensor(0), inference.tensor(1)
+            known = known_dims(positions.dims)
+            for at, (length, count) in enumerate(zip(x.dims or (), positions.dims or (), strict=False)):
+                if at != axis:
+                    inference.require_at_most(count, length, "indices within the tensor along the other axes")
+                elif length is not None and known is not None:
+                    needed = product(known)
+                    inference.require_at_most(needed, needed * length, "an axis with elements to index")  # C2, C3
         return (inference.tensor(0).with_shape(inference.tensor(1).dims),)
 
 

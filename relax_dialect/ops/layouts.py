@@ -1,5 +1,6 @@
-"""What convolutions and pooling share: layouts, which say which dimension of a tensor is which and which are cut into
-blocks, as in `NCHW16c`; and the arithmetic of windows.
+"""What convolutions and pooling share: which dimension of a tensor is which, and how windows move over it.
+
+A layout names the dimensions, with those that are cut into blocks, as in `NCHW16c`.
 """
 
 from __future__ import annotations

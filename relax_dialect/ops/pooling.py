@@ -79,12 +79,6 @@ class PoolBase(Operator, ABC):
             inference.require_at_most(ONE, size, f"{what} size of at least 1")
         return sizes
 
-    @classmethod
-    def _lengths(cls, inference: Inference) -> tuple[Dim | None, ...]:
-        """The spatial dimensions of the data."""
-        data, _ = cls._layouts(inference)
-        return data.pick(require_layout(inference, 0, data), spatial_letters(cls.RANK))
-
 
 class WindowPoolOp(PoolBase, ABC):
     """Windows that slide over the data: `%0 = relax.nn.max_pool2d %x pool_size = [3, n] strides = [2, 2]`.
@@ -153,7 +147,11 @@ class WindowPoolOp(PoolBase, ABC):
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         sizes, windows = cls._sizes(inference, "pool_size", "a window"), require_windows(inference, cls.RANK)  # C1
         extents: list[Dim | None] = []
-        for axis, (size, length) in enumerate(zip(sizes, cls._lengths(inference), strict=True)):
+        # The spatial dimensions of the data.
+        data, _ = cls._layouts(inference)
+        for axis, (size, length) in enumerate(
+            zip(sizes, data.pick(require_layout(inference, 0, data), spatial_letters(cls.RANK)), strict=True)
+        ):
             if length is not None:
                 reach = windows.dilation[axis] * (size - 1) + 1
                 inference.require_at_most(reach, length + windows.padded(axis), "a window within the padded data")  # C2

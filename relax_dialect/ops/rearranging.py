@@ -319,7 +319,9 @@ class MapIndicesOp(Operator):
             inference.fail(f"index_map expected {x.rank} indices, got {index_map}")  # C1
         known = x.known_dims
         if known is not None and not _is_injective(index_map, known):
-            if not _is_injective(index_map, [_least(dim) for dim in known]):
+            if not _is_injective(
+                index_map, [constant(max(dim.evaluate(dict.fromkeys(dim.symbols, 1)), 1)) for dim in known]
+            ):
                 inference.fail(f"expected an index_map that sends no two elements to one place, got {index_map}")  # C2
             known = None  # numbers may show what symbols do not
         extents = _extents(index_map)
@@ -377,11 +379,6 @@ def _is_injective(index_map: AffineMap, shape: Sequence[Dim]) -> bool:
 
     domain = IndexDomain.of(shape, Bounds())
     return domain.tells_apart([as_dim(each) for each in mapped(index_map, domain.indices)])
-
-
-def _least(dim: Dim) -> Dim:
-    """The dimension at sizes of one: a map that does not suit these suits no greater ones either."""
-    return constant(max(dim.evaluate(dict.fromkeys(dim.symbols, 1)), 1))
 
 
 def _extents(index_map: AffineMap) -> list[Dim] | None:

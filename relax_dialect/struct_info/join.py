@@ -66,7 +66,12 @@ def meet(left: StructInfo, right: StructInfo, prover: Prover | None = None) -> S
     try:
         if isinstance(left, TensorType) and isinstance(right, TensorType):
             shape = _meet_shapes(left.dims, right.dims, prover)
-            sharding = _meet_shardings(left.sharding, right.sharding, prover)
+            if left.sharding is None or right.sharding is None:
+                sharding = right.sharding if left.sharding is None else left.sharding
+            else:
+                if sharding_verdict(left.sharding, right.sharding, prover) is not Verdict.YES:
+                    raise _Contradiction
+                sharding = left.sharding
             return TensorType(shape, _both(left.dtype, right.dtype), _both(left.device, right.device), sharding)
         if isinstance(left, ShapeType) and isinstance(right, ShapeType):
             return ShapeType(_meet_shapes(left.dims, right.dims, prover))
@@ -100,14 +105,6 @@ def _join_shardings(left: ShardingAttr | None, right: ShardingAttr | None, prove
     if left is None or right is None:
         return None
     return left if sharding_verdict(left, right, prover) is Verdict.YES else None
-
-
-def _meet_shardings(left: ShardingAttr | None, right: ShardingAttr | None, prover: Prover) -> ShardingAttr | None:
-    if left is None or right is None:
-        return right if left is None else left
-    if sharding_verdict(left, right, prover) is not Verdict.YES:
-        raise _Contradiction
-    return left
 
 
 def _join_dims(left: Dim | None, right: Dim | None, prover: Prover) -> Dim | None:
@@ -148,7 +145,19 @@ def _join_functions(left: FuncType, right: FuncType, prover: Prover) -> FuncType
     """
     pure = left.pure and right.pure
     derive = _agreed(left.derive, right.derive)
-    renamed = _rename_like(right, left)
+    # `func` with the names of the bound symbols of `other`, if both have equally many symbols and parameters.
+    if (
+        right.opaque
+        or left.opaque
+        or len(right.params) != len(left.params)
+        or [bound.interval for bound in right.symbols] != [bound.interval for bound in left.symbols]
+        or not free_symbols(right).isdisjoint(left.symbol_names)
+    ):
+        renamed = None
+    else:
+        renaming = {old: symbol(new) for old, new in zip(right.symbol_names, left.symbol_names, strict=True)}
+        params = [substitute(param, renaming) for param in right.params]
+        renamed = FuncType(params, substitute(right.ret, renaming), pure=right.pure, symbols=left.symbols)
     if renamed is not None:
         params = [meet(*pair, prover) for pair in zip(left.params, renamed.params, strict=True)]
         met = [param for param in params if param is not None]
@@ -156,19 +165,6 @@ def _join_functions(left: FuncType, right: FuncType, prover: Prover) -> FuncType
             return FuncType(met, join(left.ret, renamed.ret, prover), pure=pure, symbols=left.symbols)
     ret = join(erase_symbols(left.ret, left.symbol_names), erase_symbols(right.ret, right.symbol_names), prover)
     return FuncType(None, ret, pure=pure, derive=derive)
-
-
-def _rename_like(func: FuncType, other: FuncType) -> FuncType | None:
-    """`func` with the names of the bound symbols of `other`, if both have equally many symbols and parameters."""
-    if func.opaque or other.opaque or len(func.params) != len(other.params):
-        return None
-    if [bound.interval for bound in func.symbols] != [bound.interval for bound in other.symbols]:
-        return None
-    if not free_symbols(func).isdisjoint(other.symbol_names):
-        return None
-    renaming = {old: symbol(new) for old, new in zip(func.symbol_names, other.symbol_names, strict=True)}
-    params = [substitute(param, renaming) for param in func.params]
-    return FuncType(params, substitute(func.ret, renaming), pure=func.pure, symbols=other.symbols)
 
 
 def refine(declared: StructInfo, known: StructInfo) -> StructInfo:

@@ -114,10 +114,6 @@ class ShardingAttr(Data[tuple[tuple[MeshAxis, Placement], ...]]):
         sizes = [axis.size.constant_value for axis in self.mesh]
         return None if None in sizes else prod(size for size in sizes if size is not None)
 
-    def of_axis(self, name: str) -> Placement:
-        """The placement for an axis, `R` for one that this mesh does not have."""
-        return next((placement for axis, placement in self.data if axis.name == name), REPLICATE)
-
     def with_placements(self, placements: Sequence[Placement]) -> ShardingAttr:
         """The same mesh with other placements."""
         return ShardingAttr(tuple(zip(self.mesh, placements, strict=True)))
