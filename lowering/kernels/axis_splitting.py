@@ -49,8 +49,35 @@ def split_axis(block: BlockOp, value: BlockArgument, loop: ForOp, count: Dim, si
         op.detach()
         inner.body.block.add_op(op)
     member = block.body.block.insert_arg(IndexType(), value.index + 1)
-    _replace_uses(value, member, size)
-    new_block = _with_iterators(block, value.index, [outer.induction_var, inner.induction_var], extents)
+    # Quotients become the group, remainders the member, and other uses the index computed from both.
+    others: list[Use] = []
+    for use in list(value.uses):
+        op = use.operation
+        if (
+            isinstance(op, arith.DivUIOp | arith.FloorDivSIOp | arith.RemUIOp)
+            and op.lhs is value
+            and dim_of(op.rhs) is size
+        ):
+            Rewriter.replace_op(op, [], [member if isinstance(op, arith.RemUIOp) else value])
+        else:
+            others.append(use)
+    init = value.block.first_op if isinstance(value.block.first_op, InitOp) else None
+    inside = {id(op) for op in init.walk()} if init is not None else set[int]()
+    first = [use for use in others if id(use.operation) in inside]
+    rest = [use for use in others if id(use.operation) not in inside]
+    if init is not None:
+        _replace_by_whole(first, value, member, size, InsertPoint.at_start(init.body.block))
+    start = InsertPoint.at_start(value.block) if init is None else InsertPoint.after(init)
+    _replace_by_whole(rest, value, member, size, start)
+    # The block with these spatial iterators instead of one.
+    bindings = [outer.induction_var, inner.induction_var]
+    kinds = [(iterator.kind, iterator.binding, iterator.extent) for iterator in block.iterators]
+    kinds[value.index : value.index + 1] = [
+        (IteratorKind.SPATIAL, *each) for each in zip(bindings, extents, strict=True)
+    ]
+    new_block = BlockOp(block.block_name.data, kinds, block.detach_region(block.body))
+    new_block.location = block.location
+    Rewriter.replace_op(block, new_block)
     Rewriter.erase_op(loop)
     return new_block
 
@@ -61,36 +88,6 @@ def _extent(value: Dim, before: Operation) -> SSAValue:
     op.location = before.location
     Rewriter.insert_op(op, InsertPoint.before(before))
     return op.results[0]
-
-
-def _with_iterators(block: BlockOp, number: int, bindings: Sequence[SSAValue], extents: Sequence[SSAValue]) -> BlockOp:
-    """The block with these spatial iterators instead of one."""
-    kinds = [(iterator.kind, iterator.binding, iterator.extent) for iterator in block.iterators]
-    kinds[number : number + 1] = [(IteratorKind.SPATIAL, *each) for each in zip(bindings, extents, strict=True)]
-    new = BlockOp(block.block_name.data, kinds, block.detach_region(block.body))
-    new.location = block.location
-    Rewriter.replace_op(block, new)
-    return new
-
-
-def _replace_uses(group: BlockArgument, member: SSAValue, size: Dim) -> None:
-    """Quotients become the group, remainders the member, and other uses the index computed from both."""
-    others: list[Use] = []
-    for use in list(group.uses):
-        op = use.operation
-        is_division = isinstance(op, arith.DivUIOp | arith.FloorDivSIOp | arith.RemUIOp)
-        if is_division and op.lhs is group and dim_of(op.rhs) is size:
-            Rewriter.replace_op(op, [], [member if isinstance(op, arith.RemUIOp) else group])
-        else:
-            others.append(use)
-    init = group.block.first_op if isinstance(group.block.first_op, InitOp) else None
-    inside = {id(op) for op in init.walk()} if init is not None else set[int]()
-    first = [use for use in others if id(use.operation) in inside]
-    rest = [use for use in others if id(use.operation) not in inside]
-    if init is not None:
-        _replace_by_whole(first, group, member, size, InsertPoint.at_start(init.body.block))
-    start = InsertPoint.at_start(group.block) if init is None else InsertPoint.after(init)
-    _replace_by_whole(rest, group, member, size, start)
 
 
 def _replace_by_whole(uses: Sequence[Use], group: SSAValue, member: SSAValue, size: Dim, point: InsertPoint) -> None:

@@ -56,7 +56,7 @@ from lowering.kernels.inlining import inline_operands
 from lowering.kernels.memory_bound import emit_alone, is_understood
 from lowering.kernels.structure.contraction import Contraction, Epilogue, find_contraction, find_epilogue
 from lowering.kernels.structure.decoding import Decoding, find_decoding
-from lowering.kernels.structure.padding import Padding, find_padding
+from lowering.kernels.structure.padding import find_padding
 from lowering.kernels.structure.reduction import find_reduction, reduction_of
 from lowering.kernels.structure.stages import Program, Stage, find_inner_stages, find_program, find_stages
 from lowering.kernels.structure.winograd import Winograd, find_int16_products, find_winograd
@@ -120,7 +120,10 @@ class _Emitter:
         for op in self.program.header:
             kernel.code.emit(op.clone(value_mapper=kernel.values))
         plan = elide_padding(kernel, self._plan())
-        kernel.padded |= _padded(plan)
+        # The buffers that stages of the plan fill with data and zeros around it.
+        stages = (item for item in plan if isinstance(item, Stage))
+        found = (padding for stage in stages if (padding := find_padding(stage)) is not None)
+        kernel.padded |= {padding.stage.stores[0].buffer: padding for padding in found if padding.is_zero}
         kernel.unread = frozenset(kernel.elided_padding).union(
             buffer for item in plan if not isinstance(item, Stage) for buffer in _unneeded(item)
         )
@@ -246,13 +249,6 @@ def emit_contraction(item: Gemm | DotGroupGemm) -> str:
     return f"dot-product groups{where} since {groups.parts} numbers make one of 32 bits{pairs}"
 
 
-def _padded(plan: Sequence[object]) -> dict[SSAValue, Padding]:
-    """The buffers that stages of the plan fill with data and zeros around it."""
-    stages = (item for item in plan if isinstance(item, Stage))
-    found = (padding for stage in stages if (padding := find_padding(stage)) is not None)
-    return {padding.stage.stores[0].buffer: padding for padding in found if padding.is_zero}
-
-
 def _unneeded(gemm: Gemm | BlockGemm | DotGroupGemm | Attention | Winograd) -> frozenset[SSAValue]:
     """The buffers of an epilogue that need no memory; partial sums need some."""
     if isinstance(gemm, BlockGemm):
@@ -369,7 +365,15 @@ def schedule_inner_stages(func: PrimFuncOp, target: Target) -> str | None:
         block = Block()
         values = {value: value for op in stage.nest.walk() for value in op.operands if _is_outside(value, stage.nest)}
         kernel = Kernel(Code(block, stage.nest.location), target, values, routines)
-        explanation = _emit(kernel, stage)
+        # The code of a stage; of a contraction says which generator made it, and why.
+        for buffer in dict.fromkeys(access.buffer for access in stage.accesses):
+            kernel.make_flat(buffer)
+        contraction = find_contraction(stage)
+        if contraction is not None:
+            explanation = emit_contraction(gemm_of(kernel, contraction, (), frozenset()))
+        else:
+            emit_alone(kernel, stage, find_reduction(stage))
+            explanation = None
         explained += [] if explanation is None else [explanation]
         Rewriter.inline_block(block, InsertPoint.before(stage.nest))
         Rewriter.erase_op(stage.nest)
@@ -384,17 +388,6 @@ def _is_worth_compiling(stage: Stage) -> bool:
     contraction = find_contraction(stage)
     axes = () if contraction is None else (*contraction.column, *contraction.outer, *contraction.reduced)
     return all(stage.extents[axis].constant_value is not None for axis in axes)
-
-
-def _emit(kernel: Kernel, stage: Stage) -> str | None:
-    """The code of a stage; of a contraction says which generator made it, and why."""
-    for buffer in dict.fromkeys(access.buffer for access in stage.accesses):
-        kernel.make_flat(buffer)
-    contraction = find_contraction(stage)
-    if contraction is not None:
-        return emit_contraction(gemm_of(kernel, contraction, (), frozenset()))
-    emit_alone(kernel, stage, find_reduction(stage))
-    return None
 
 
 def _is_outside(value: SSAValue, nest: Operation) -> bool:

@@ -93,7 +93,22 @@ def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> Non
 def _emit_interleavings(kernel: Kernel, stage: Stage, interleavings: Sequence[Interleaving]) -> None:
     """Generates the interleavings that a call may have, and otherwise the general form."""
     if not interleavings:
-        _emit_transposition_or_nest(kernel, stage)
+        transposition = find_transposition(kernel, stage)
+        if transposition is not None:
+            emit_transposition(kernel, transposition)
+            return
+        nest = LoopNest(kernel, [stage], range(len(stage.axes)))
+        outermost, lanes = nest.outermost, nest.width if nest.outermost is nest.lane else 1
+        if outermost is None:
+            nest.emit({})
+            return
+        if len(nest.outer) < 2:
+            with kernel.partition(outermost.extent, work_of(stage), lanes) as chunk:
+                nest.emit({}, chunk)
+            return
+        # The outermost axis may have fewer values than there are threads, as one image with many channels.
+        with kernel.partition_2d(outermost.extent, nest.outer[1].extent, work_of(stage), 1) as chunks:
+            nest.emit({}, *chunks)
     elif interleavings[0].is_known:
         emit_interleaving(kernel, interleavings[0])
     else:
@@ -101,25 +116,6 @@ def _emit_interleavings(kernel: Kernel, stage: Stage, interleavings: Sequence[In
             emit_interleaving(kernel, interleavings[0])
         with kernel.code.otherwise(have_code):
             _emit_interleavings(kernel, stage, interleavings[1:])
-
-
-def _emit_transposition_or_nest(kernel: Kernel, stage: Stage) -> None:
-    transposition = find_transposition(kernel, stage)
-    if transposition is not None:
-        emit_transposition(kernel, transposition)
-        return
-    nest = LoopNest(kernel, [stage], range(len(stage.axes)))
-    outermost, lanes = nest.outermost, nest.width if nest.outermost is nest.lane else 1
-    if outermost is None:
-        nest.emit({})
-        return
-    if len(nest.outer) < 2:
-        with kernel.partition(outermost.extent, work_of(stage), lanes) as chunk:
-            nest.emit({}, chunk)
-        return
-    # The outermost axis may have fewer values than there are threads, as one image with many channels.
-    with kernel.partition_2d(outermost.extent, nest.outer[1].extent, work_of(stage), 1) as chunks:
-        nest.emit({}, *chunks)
 
 
 def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
@@ -165,7 +161,11 @@ class _Emitter:
         for alloc in self.program.buffers:
             if alloc.buffer in touched and scan is None and (row is None or alloc.buffer not in row.buffers):
                 kernel.allocate(alloc)
-        kernel.results = self._results(scan)
+        # Parameters that are written and never read; a scan has the previous sum in registers.
+        loads = (load for stage in self.stages for load in stage.loads if scan is None or load is not scan.previous)
+        read = {load.buffer for load in loads}
+        written = {store.buffer for stage in self.stages for store in stage.stores}
+        kernel.results = frozenset(param for param in self.func.params if param in written and param not in read)
         if scan is not None:
             from lowering.kernels.scan import emit_scan_columns, emit_scan_rows
 
@@ -182,10 +182,3 @@ class _Emitter:
         """Whether one of several elementwise stages is a transposition: tiles gain more than rows in cache."""
         is_elementwise = len(self.stages) > 1 and not self.reductions
         return is_elementwise and any(find_transposition(self.kernel, stage) is not None for stage in self.stages)
-
-    def _results(self, scan: Scan | None) -> frozenset[SSAValue]:
-        """Parameters that are written and never read; a scan has the previous sum in registers."""
-        loads = (load for stage in self.stages for load in stage.loads if scan is None or load is not scan.previous)
-        read = {load.buffer for load in loads}
-        written = {store.buffer for stage in self.stages for store in stage.stores}
-        return frozenset(param for param in self.func.params if param in written and param not in read)

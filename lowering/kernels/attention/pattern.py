@@ -96,7 +96,10 @@ class EpilogueFinder:
                 break
             found.append(step)
             for store in stage.stores:
-                self.known[store.buffer] = tuple(_form_at(index, step.axes) for index in stage.accesses[store])
+                self.known[store.buffer] = tuple(
+                    next(step.axes[axis] for axis in range(len(step.axes)) if index.is_axis(axis))
+                    for index in stage.accesses[store]
+                )
         return found
 
     def _step(self, stage: Stage) -> Step | None:
@@ -109,23 +112,15 @@ class EpilogueFinder:
                     return None
         if set(axes) != set(range(len(stage.axes))) or any(store.buffer in self.known for store in stage.stores):
             return None
-        column = next((axis for axis, form in axes.items() if _has_column(form)), None)
+        column = next((axis for axis, form in axes.items() if any(axis == COLUMN for axis, _ in form.terms)), None)
         plain = all(_is_permutation(stage, store) for store in stage.stores)
         if column is None or not plain or not is_vector_elementwise(stage, column):
             return None
         return Step(stage, tuple(axes[axis] for axis in range(len(stage.axes))))
 
 
-def _has_column(form: AffineForm) -> bool:
-    return any(axis == COLUMN for axis, _ in form.terms)
-
-
 def _is_permutation(stage: Stage, store: StoreOp) -> bool:
     return all(any(index.is_axis(axis) for axis in range(len(stage.axes))) for index in stage.accesses[store])
-
-
-def _form_at(index: Index, axes: Sequence[AffineForm]) -> AffineForm:
-    return next(axes[axis] for axis in range(len(axes)) if index.is_axis(axis))
 
 
 LESS_EQUAL = 3
@@ -259,7 +254,15 @@ def find_attention(
     totals, chain = contractions[following[end]], following[len(elementwise) : end]
     buffer = elementwise[-1].stores[0].buffer if elementwise else scores.store.buffer
     reductions = {stage: found for stage in chain if (found := reduction_of(stage)) is not None}
-    weights = _weights(totals)
+    # The load of the left operand, if it is a plain load along the last dimension.
+    ops, accesses = totals.rows.ops, totals.stage.accesses
+    load = ops[0] if len(ops) == 1 else None
+    if not isinstance(load, LoadOp) or load.result is not totals.rows.value or len(totals.reduced) != 1:
+        weights = None
+    else:
+        linear = all(index.value is None for index in (*accesses[load], *accesses[totals.store]))
+        one = len(totals.column) == 1 and not totals.outer and totals.longest is None
+        weights = load if linear and one and accesses[load] and accesses[load][-1].is_axis(totals.reduced[0]) else None
     row = None if weights is None else _row(kernel, chain, reductions, buffer, weights, own)
     axes = None if weights is None else _matched(scores, totals, weights)
     if row is None or weights is None or axes is None:
@@ -318,17 +321,6 @@ def _elementwise(scores: Contraction, following: Sequence[Stage], own: frozenset
 def _is_identity(stage: Stage, op: LoadOp | StoreOp) -> bool:
     indices = stage.accesses[op]
     return len(indices) == len(stage.axes) and all(index.is_axis(number) for number, index in enumerate(indices))
-
-
-def _weights(totals: Contraction) -> LoadOp | None:
-    """The load of the left operand, if it is a plain load along the last dimension."""
-    ops, accesses = totals.rows.ops, totals.stage.accesses
-    load = ops[0] if len(ops) == 1 else None
-    if not isinstance(load, LoadOp) or load.result is not totals.rows.value or len(totals.reduced) != 1:
-        return None
-    linear = all(index.value is None for index in (*accesses[load], *accesses[totals.store]))
-    one = len(totals.column) == 1 and not totals.outer and totals.longest is None
-    return load if linear and one and accesses[load] and accesses[load][-1].is_axis(totals.reduced[0]) else None
 
 
 def _row(

@@ -218,13 +218,10 @@ class DepthwiseConvolution:
         with shared_units(code, rows, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
             coords = {(axis,): at for axis, at in gemm.at((), depthwise.row_axes, {depthwise.row_axes: unit}).items()}
             with code.loop(code.index(depthwise.lanes.size // self.lanes), "v") as v:
-                self._row_of_pixels({**coords, **self._channels(v)})
-
-    def _channels(self, v: SSAValue) -> Coords:
-        """The channels at which vector `v` of a block begins."""
-        first, *members = self.depthwise.lanes.axes
-        begin = self.code.mul(v, self.lanes // self.depthwise.lanes.members)
-        return {(first,): begin, **{(axis,): self.code.index(0) for axis in members}}
+                # The channels at which vector `v` of a block begins.
+                first, *members = self.depthwise.lanes.axes
+                begin = self.code.mul(v, self.lanes // self.depthwise.lanes.members)
+                self._row_of_pixels({**coords, (first,): begin, **{(axis,): self.code.index(0) for axis in members}})
 
     def _row_of_pixels(self, coords: Coords) -> None:
         """A vector of channels for all pixels of a row: interior pixels in tiles of MR, edge pixels one at a time."""
@@ -269,22 +266,15 @@ class DepthwiseConvolution:
             windows, unrolled = (*windows, unrolled), None
         with ExitStack() as loops:
             for axis in windows:
-                data, weights = self._loop(loops, axis, here, data, weights)
+                # A loop over the taps along an axis that are in bounds; gives the addresses of data and weights.
+                code, padded_axis = self.code, self.depthwise.padded_axis(axis)
+                lower, upper = None, code.dim(self.gemm.contraction.stage.extents[axis])
+                if padded_axis is not None:
+                    lower, upper = padded_axis.taps(code, here[padded_axis.axis,], upper)
+                r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False, plain=True))
+                data = code.add(data, code.mul(r, code.dim(self.depthwise.data.strides[axis])))
+                weights = code.add(weights, code.mul(r, code.dim(self.weights.strides[axis])))
             self._window_row(accumulators, data, weights, unrolled, member, mr)
-
-    def _loop(
-        self, loops: ExitStack, axis: int, here: Coords, data: SSAValue, weights: SSAValue
-    ) -> tuple[SSAValue, SSAValue]:
-        """A loop over the taps along an axis that are in bounds; gives the addresses of data and weights."""
-        code, padded_axis = self.code, self.depthwise.padded_axis(axis)
-        lower, upper = None, code.dim(self.gemm.contraction.stage.extents[axis])
-        if padded_axis is not None:
-            lower, upper = padded_axis.taps(code, here[padded_axis.axis,], upper)
-        r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False, plain=True))
-        return (
-            code.add(data, code.mul(r, code.dim(self.depthwise.data.strides[axis]))),
-            code.add(weights, code.mul(r, code.dim(self.weights.strides[axis]))),
-        )
 
     def _window_row(
         self, accumulators: SSAValue, data: SSAValue, weights: SSAValue, along: int | None, member: int, mr: int

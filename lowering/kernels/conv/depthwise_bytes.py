@@ -183,19 +183,16 @@ def _find_image(gemm: Gemm, lane: int, load: LoadOp, padding: Padding | None) ->
             return None
         if axis.output is not None or axis.window is not None or is_padded:
             found.append(replace(axis, low=low, length=length, step=step, is_padded=is_padded))
-    return _image(gemm, found, gemm.size([lane]))
-
-
-def _image(gemm: Gemm, axes: Sequence[ImageAxis], beside: Dim) -> Image | None:
-    """The axes in their roles; outputs of neighbouring pixels are `beside` elements apart."""
-    sliding = [axis for axis in axes if axis.window is not None or axis.is_padded]
+    # The axes in their roles; outputs of neighbouring pixels are `beside` elements apart.
+    beside = gemm.size([lane])
+    sliding = [axis for axis in found if axis.window is not None or axis.is_padded]
     pixels = [
-        axis for axis in axes if axis.output is not None and gemm.contraction.output.strides[axis.output] is beside
+        axis for axis in found if axis.output is not None and gemm.contraction.output.strides[axis.output] is beside
     ]
     candidates = [axis for axis in pixels if axis in sliding] or (sliding[1:] if len(sliding) == 2 else pixels)
     wide = next(iter(candidates), ImageAxis())
-    tall = [axis for axis in sliding if axis is not wide] or [axis for axis in axes if axis is not wide][-1:]
-    others = tuple(axis for axis in axes if axis is not wide and axis not in tall)
+    tall = [axis for axis in sliding if axis is not wide] or [axis for axis in found if axis is not wide][-1:]
+    others = tuple(axis for axis in found if axis is not wide and axis not in tall)
     return Image(tall[0] if tall else ImageAxis(), wide, others) if len(tall) <= 1 else None
 
 

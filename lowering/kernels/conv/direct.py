@@ -286,25 +286,23 @@ class DirectConvolution:
         rows = ceildiv(self.row_length, constant(self.shape.pixels)) * gemm.size(blocks.rows)
         self.reduction_blocks = find_reduction_blocks(gemm, blocks, self.shape, rows)
         self.prefetches = Prefetches(self.tile, self.shape, self.reduction_blocks)
-        self.padded_axes = self._find_padded_axes()
-        self.row_tiles = RowTiles(self.tile, self.shape, self.padded_axes)
-        self.tile_positions = TilePositions(self.row_tiles, self.remainder_tile is not None)
-
-    def _find_padded_axes(self) -> dict[int, PaddedAxis]:
-        """The padded axes of the data along rows or pixels, by the number of the loop over their taps."""
+        # The padded axes of the data along rows or pixels, by the number of the loop over their taps.
         load, extents = self.gemm.contraction.rows.value.owner, self.gemm.contraction.stage.extents
         padding = self.gemm.kernel.padded.get(load.buffer) if isinstance(load, LoadOp) else None
         if padding is None or not isinstance(load, LoadOp):
-            return {}
-        alone = self.blocks.pixels if len(self.blocks.pixels) == 1 else ()
-        axes = (*self.blocks.rows, *alone)
-        padded_axes = [each for each in find_padded_axes(self.gemm, load, padding) if each.axis in axes]
-        return {
-            number: padded_axis
-            for number, axes in enumerate(self.blocks.reduced)
-            for padded_axis in padded_axes
-            if [axis for axis in axes if extents[axis].constant_value != 1] == [padded_axis.window]
-        }
+            self.padded_axes = {}
+        else:
+            alone = self.blocks.pixels if len(self.blocks.pixels) == 1 else ()
+            axes = (*self.blocks.rows, *alone)
+            padded_axes = [each for each in find_padded_axes(self.gemm, load, padding) if each.axis in axes]
+            self.padded_axes = {
+                number: padded_axis
+                for number, axes in enumerate(self.blocks.reduced)
+                for padded_axis in padded_axes
+                if [axis for axis in axes if extents[axis].constant_value != 1] == [padded_axis.window]
+            }
+        self.row_tiles = RowTiles(self.tile, self.shape, self.padded_axes)
+        self.tile_positions = TilePositions(self.row_tiles, self.remainder_tile is not None)
 
     def emit(self) -> None:
         """All outputs."""
@@ -323,7 +321,24 @@ class DirectConvolution:
             coords = coords_of(gemm, gemm.contraction.batch, batch)
             first = code.divide(code.mul(chunk, positions), code.dim(chunks))
             last = code.divide(code.mul(code.add(chunk, 1), positions), code.dim(chunks))
-            self._tile_range(TileRange(coords, tiles, group), first, last)
+            # The tiles of a chunk; several tiles share a reduction block.
+            chunk = TileRange(coords, tiles, group)
+            code, shape = self.code, self.shape
+            tiles_per_block = 1 if self.reduction_blocks is None else self.reduction_blocks.tiles
+            room = tiles_per_block * shape.pixels * self._row
+            memory = code.alloc([room], self.gemm.contraction.element, "tile")
+            if self.reduction_blocks is None:
+                with code.loop(last, "position", lower=first) as number:
+                    position = self.tile_positions.of(chunk, number)
+                    self._sums(position, TileMemory(memory, code.index(0), self._row), None, code.sub(number, first))
+                    self._store(position, memory, code.index(0))
+                return
+            count = code.sub(last, first)
+            sets = code.divide(code.add(count, tiles_per_block - 1), tiles_per_block)
+            with code.loop(sets, "set") as number:
+                low = code.add(first, code.divide(code.mul(number, count), sets))
+                high = code.add(first, code.divide(code.mul(code.add(number, 1), count), sets))
+                self._in_reduction_blocks(chunk, self.reduction_blocks, (low, high), memory)
 
     @property
     def _work(self) -> Dim:
@@ -367,25 +382,6 @@ class DirectConvolution:
     def _row(self) -> int:
         """Elements of a row of a tile."""
         return self.tile.width * self.gemm.tiles.lanes
-
-    def _tile_range(self, chunk: TileRange, first: SSAValue, last: SSAValue) -> None:
-        """The tiles of a chunk; several tiles share a reduction block."""
-        code, shape = self.code, self.shape
-        tiles_per_block = 1 if self.reduction_blocks is None else self.reduction_blocks.tiles
-        room = tiles_per_block * shape.pixels * self._row
-        memory = code.alloc([room], self.gemm.contraction.element, "tile")
-        if self.reduction_blocks is None:
-            with code.loop(last, "position", lower=first) as number:
-                position = self.tile_positions.of(chunk, number)
-                self._sums(position, TileMemory(memory, code.index(0), self._row), None, code.sub(number, first))
-                self._store(position, memory, code.index(0))
-            return
-        count = code.sub(last, first)
-        sets = code.divide(code.add(count, tiles_per_block - 1), tiles_per_block)
-        with code.loop(sets, "set") as number:
-            low = code.add(first, code.divide(code.mul(number, count), sets))
-            high = code.add(first, code.divide(code.mul(code.add(number, 1), count), sets))
-            self._in_reduction_blocks(chunk, self.reduction_blocks, (low, high), memory)
 
     def _in_reduction_blocks(
         self,

@@ -34,7 +34,7 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.blocks import FlattenOp
-from tir_dialect.target import LINE_BYTES, Target
+from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import BufferType
 
 Position: TypeAlias = tuple[SSAValue, SSAValue, SSAValue, SSAValue]
@@ -152,13 +152,6 @@ class Memory:
     """Elements from a point to the next."""
 
 
-def _row_length(channels: int) -> int:
-    """The elements from a tile to the next, but for a vector that keeps tiles out of one set of the cache: of a few
-    lengths, so that convolutions of several numbers of channels have the same register tiles.
-    """
-    return next((length for length in ROW_LENGTHS if channels <= length), channels)
-
-
 @dataclass(frozen=True)
 class WeightPanels:
     """The panel of a register tile and the next one, by their first elements."""
@@ -184,7 +177,12 @@ class WinogradConvolution:
         extents = back.stage.extents
         self.grid = extents[self.layout.row], extents[self.layout.column]
         self.count = product_of((extents[self.layout.batch], *self.grid))
-        self.block = self._tiles_of_block(kernel.target)
+        # As many tiles as let their patches and sums take half of L2.
+        each = 4 * self.points * (self.channels // self.group_size + min(self.filters, 2 * self.tiles.nr))
+        fitting = kernel.target.l2_bytes // 2 // each
+        known, mr = self.count.constant_value, self.tiles.mr
+        most = max(-(-LEAST_TILES // mr), min(MOST_TILES, fitting) // mr) * mr
+        self.block = most if known is None else max(1, min(most, known))
         # As many panels as let their sums take a quarter of L2.
         each = 4 * self.points * self.block * self.tiles.nr
         self.panel_group = max(1, min(self.panels, kernel.target.l2_bytes // 4 // each))
@@ -199,14 +197,6 @@ class WinogradConvolution:
         """Channels in a vector of data."""
         return self.lanes * self.group_size
 
-    def _tiles_of_block(self, target: Target) -> int:
-        """As many tiles as let their patches and sums take half of L2."""
-        each = 4 * self.points * (self.channels // self.group_size + min(self.filters, 2 * self.tiles.nr))
-        fitting = target.l2_bytes // 2 // each
-        known, mr = self.count.constant_value, self.tiles.mr
-        most = max(-(-LEAST_TILES // mr), min(MOST_TILES, fitting) // mr) * mr
-        return most if known is None else max(1, min(most, known))
-
     def emit(self) -> None:
         """All results."""
         code, blocks, splits = self.code, *self._partition()
@@ -215,7 +205,8 @@ class WinogradConvolution:
         tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         rows = self._rows_of_block
         with shared_units(code, units, tasks) as (lower, upper):
-            there = self._memory("transformed", rows, _row_length(self.channels) + self._data_lanes, self.group_size)
+            length = next((length for length in ROW_LENGTHS if self.channels <= length), self.channels)
+            there = self._memory("transformed", rows, length + self._data_lanes, self.group_size)
             back = self._memory("sums", rows, self.panel_group * self.tiles.nr + self.lanes, 1)
             with code.loop(upper, "unit", lower=lower, plain=True) as unit:
                 block, split = code.divide(unit, code.dim(splits)), code.remainder(unit, code.dim(splits))

@@ -185,7 +185,15 @@ class _Emitter:
     def _versions(self, flags: Sequence[Dim]) -> Generator[Mapping[Dim, int]]:
         """The values of flags for which there is a version, each inside of its condition."""
         if len(flags) > MOST_FLAGS or (flags and len(self.broadcasts.stage.needed) > LONG):
-            yield from self._all_or_any(flags)
+            ones: SSAValue | None = None
+            for flag in flags:
+                one = self.code.compare("eq", self.code.dim(flag), 1)
+                ones = one if ones is None else self.code.value(arith.AndIOp(ones, one))
+            assert ones is not None  # there are flags
+            with self.code.when(ones) as branch:
+                yield dict.fromkeys(flags, 1)
+            with self.code.otherwise(branch):
+                yield {}
         elif not flags:
             yield {}
         else:
@@ -195,17 +203,6 @@ class _Emitter:
             with self.code.otherwise(branch):
                 for known in self._versions(flags[1:]):
                     yield {flags[0]: 0, **known}
-
-    def _all_or_any(self, flags: Sequence[Dim]) -> Generator[Mapping[Dim, int]]:
-        ones: SSAValue | None = None
-        for flag in flags:
-            one = self.code.compare("eq", self.code.dim(flag), 1)
-            ones = one if ones is None else self.code.value(arith.AndIOp(ones, one))
-        assert ones is not None  # there are flags
-        with self.code.when(ones) as branch:
-            yield dict.fromkeys(flags, 1)
-        with self.code.otherwise(branch):
-            yield {}
 
     def _loops(
         self,

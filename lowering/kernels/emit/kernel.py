@@ -229,15 +229,13 @@ class Kernel:
 
     def access(self, stage: Stage, op: LoadOp | StoreOp) -> AffineAccess:
         """The address of an access in `memory`."""
-        found = self._access(stage, op)
+        if op.buffer not in self.rows and op in stage.wholes:
+            found = stage.wholes[op]
+        else:
+            found = affine_access(stage.accesses[op], self.steps(op), len(stage.axes))
         if not self.known_strides:
             return found
         return replace(found, strides=tuple(self.known_strides.get(stride, stride) for stride in found.strides))
-
-    def _access(self, stage: Stage, op: LoadOp | StoreOp) -> AffineAccess:
-        if op.buffer not in self.rows and op in stage.wholes:
-            return stage.wholes[op]
-        return affine_access(stage.accesses[op], self.steps(op), len(stage.axes))
 
     def steps(self, op: LoadOp | StoreOp) -> tuple[Dim, ...]:
         """The strides of the dimensions of an access in `memory`."""

@@ -132,7 +132,9 @@ def find_prefetched_accesses(
 
     It is a compute-bound pass, or one that reduces a row once more, which is in L1.
     """
-    passes = _whole_passes(passes, depth)
+    # The passes over all elements of a row, not over a part of it.
+    along = [stages for stages in passes if len(stages[0].axes) > depth]
+    passes = [stages for stages in along if stages[0].extents == along[-1][0].extents]
     heavy = [stages for stages in passes if any(computes_much(kernel, s, depth) for s in stages)]
     again = [stages for stages in passes[1:] if all(s.of_kind(IteratorKind.REDUCE) for s in stages)]
     if len(passes) < 2 or not (heavy or again):
@@ -142,19 +144,13 @@ def find_prefetched_accesses(
         if stages is not asking:
             accesses = [(s, op) for s in stages for op in s.accesses if isinstance(op, StoreOp) == kind]
             found += [
-                PrefetchedAccess(*access, None if heavy else _longest_row(kernel, access[1])) for access in accesses
+                PrefetchedAccess(
+                    *access,
+                    None if heavy else (kernel.target.l2_bytes // PART_OF_L2 // byte_size(access[1].buffer_type.dtype)),
+                )
+                for access in accesses
             ]
     return {asking[0]: [each for each in found if _is_row(kernel, each, depth)]}
-
-
-def _whole_passes(passes: Sequence[Sequence[Stage]], depth: int) -> Sequence[Sequence[Stage]]:
-    """The passes over all elements of a row, not over a part of it."""
-    along = [stages for stages in passes if len(stages[0].axes) > depth]
-    return [stages for stages in along if stages[0].extents == along[-1][0].extents]
-
-
-def _longest_row(kernel: Kernel, op: Access) -> int:
-    return kernel.target.l2_bytes // PART_OF_L2 // byte_size(op.buffer_type.dtype)
 
 
 def computes_much(kernel: Kernel, stage: Stage, depth: int) -> bool:

@@ -1,5 +1,7 @@
-"""How loops become vectors: which axes collapse into one, along which the lanes lie, how wide vectors are; and shuffles
-of vectors in registers: transposition, horizontal reductions, interleaving and its inverse.
+"""How loops become vectors.
+
+A nest has axes that collapse into one, an axis along which the lanes lie, and a width. What lanes exchange are shuffles
+in registers: transposition, horizontal reductions, interleaving and its inverse.
 """
 
 from __future__ import annotations

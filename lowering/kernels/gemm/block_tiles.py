@@ -94,21 +94,18 @@ class TileGemm(SinglePassGemm, ABC):
         self._count, self._unpack = GROUPS[self._format.name]
         self._steps, self._each, self._has_sums = self._k // TILE_STEP, each, has_sums
         self._strips = ceildiv(gemm.m, constant(TILE_SIZE))
-        self._tiles = self._tiles_of_unit()
-
-    def _tiles_of_unit(self) -> int:
-        """Tiles that are decoded before the next ones, an even number: all units have as many, and threads as many
-        units.
-        """
+        # Tiles that are decoded before the next ones, an even number: all units have as many, and threads as many
+        # units.
         target, n = self.gemm.kernel.target, self.gemm.n.constant_value
         tile = self._steps * self._each * TILE_SIZE * TILE_SIZE * GROUP_BYTES
         most = max(2, min(BLOCK_TILES, target.l2_bytes // BLOCK_TILES_L2_PART // tile) // 2 * 2)
         if n is None:
-            return most
-        pairs, cores = -(-n // (2 * TILE_SIZE)), target.cores
-        units = -(-pairs // (most // 2))
-        units = min(pairs, -(-units // cores) * cores)
-        return 2 * -(-pairs // units)
+            self._tiles = most
+        else:
+            pairs, cores = -(-n // (2 * TILE_SIZE)), target.cores
+            units = -(-pairs // (most // 2))
+            units = min(pairs, -(-units // cores) * cores)
+            self._tiles = 2 * -(-pairs // units)
 
     def emit(self) -> None:
         """Threads take strips to pack, then columns."""

@@ -177,7 +177,20 @@ class DirectContraction:
             return VectorTotals(code, dtype, registers, indices, self.lanes)
 
         def step(here: Coords) -> None:
-            self._step(here, start, vectors, on, registers)
+            # One multiply-add for each accumulator: a vector of the columns is used for all filters.
+            code, contraction = self.code, self.gemm.contraction
+            moves = contraction.rows.stride(self.axis) != 0
+            lefts = (
+                []
+                if moves
+                else [self._value(contraction.rows, self._at(here, i, start, 0), on) for i in range(self.mr)]
+            )
+            for v in range(vectors):
+                column = self._value(contraction.columns, self._at(here, 0, start, v), on)
+                for i in range(self.mr):
+                    left = self._value(contraction.rows, self._at(here, i, start, v), on) if moves else lefts[i]
+                    at = [code.index(i), code.index(v * self.lanes)]
+                    code.store(code.fma(left, column, code.load(registers, at, self.lanes)), registers, at)
 
         loops = [axis for axis in self.gemm.contraction.reduced if axis not in written]
         self._loops(loops, written, coords, totals, step)
@@ -211,20 +224,6 @@ class DirectContraction:
         code = self.code
         rows: Coords = {self.rows: code.index(row)} if self.rows else {}
         return {**coords, **rows, (self.axis,): code.add(start, vector * self.lanes)}
-
-    def _step(self, coords: Coords, start: SSAValue, vectors: int, on: SSAValue | None, registers: SSAValue) -> None:
-        """One multiply-add for each accumulator: a vector of the columns is used for all filters."""
-        code, contraction = self.code, self.gemm.contraction
-        moves = contraction.rows.stride(self.axis) != 0
-        lefts = (
-            [] if moves else [self._value(contraction.rows, self._at(coords, i, start, 0), on) for i in range(self.mr)]
-        )
-        for v in range(vectors):
-            column = self._value(contraction.columns, self._at(coords, 0, start, v), on)
-            for i in range(self.mr):
-                left = self._value(contraction.rows, self._at(coords, i, start, v), on) if moves else lefts[i]
-                at = [code.index(i), code.index(v * self.lanes)]
-                code.store(code.fma(left, column, code.load(registers, at, self.lanes)), registers, at)
 
     def _value(self, factor: Factor, coords: Coords, on: SSAValue | None) -> SSAValue:
         return self.gemm.vector(factor, coords, (self.axis,), on)

@@ -113,17 +113,14 @@ class DotGroupRows:
                 position = code.add(start, code.mul(run, code.dim(length)))
                 self._copy({**here, self.runs: run}, position, code.dim(length))
         if self.halves:
-            self._split(target)
-
-    def _split(self, target: SSAValue) -> None:
-        """The halves of a row that has been copied: cache lines, of which a row has whole ones."""
-        code, lanes = self.code, LINE_BYTES // GROUP_BYTES
-        low, bits = splat(code, LOW_BYTES, i32, lanes), splat(code, BYTE_BITS, i32, lanes)
-        with code.loop(code.dim(ceildiv(self.groups.depth, constant(lanes))), "line", vectorize=False) as line:
-            at = [target, code.mul(line, lanes)]
-            groups = code.load(self.buffer, at, lanes)
-            for half, word in zip(self.halves, (groups, code.value(arith.ShRUIOp(groups, bits))), strict=True):
-                code.store(code.value(arith.AndIOp(word, low)), half, at)
+            # The halves of a row that has been copied: cache lines, of which a row has whole ones.
+            code, lanes = self.code, LINE_BYTES // GROUP_BYTES
+            low, bits = splat(code, LOW_BYTES, i32, lanes), splat(code, BYTE_BITS, i32, lanes)
+            with code.loop(code.dim(ceildiv(self.groups.depth, constant(lanes))), "line", vectorize=False) as line:
+                at = [target, code.mul(line, lanes)]
+                groups = code.load(self.buffer, at, lanes)
+                for half, word in zip(self.halves, (groups, code.value(arith.ShRUIOp(groups, bits))), strict=True):
+                    code.store(code.value(arith.AndIOp(word, low)), half, at)
 
     def _copy(self, here: Coords, start: SSAValue, length: SSAValue) -> None:
         code, lanes = self.code, lanes_of_line(self.groups.storage)

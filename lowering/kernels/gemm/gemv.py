@@ -314,7 +314,15 @@ class Gemv:
         if part_count.constant_value != 1:
             with code.loop(number, "part", lower=code.index(1)) as chunk:
                 self._add_part(total, code.part(chunks, chunk, [width]), head)
-        self._epilogue(here, total, head)
+        # The epilogue.
+        code, gemm = self.code, self.gemm
+        with code.loop(self._vectors(head), "v", vectorize=False) as v:
+            is_head, (later, number) = code.compare("eq", v, 0), column_of(code, self.lanes, head, v)
+            column = code.select(is_head, code.index(0), later)
+            count = code.select(is_head, head, code.sub(code.dim(gemm.n), column))
+            value = code.load(total, [number], self.lanes)
+            emit = partial(self.epilogue.put, value, {**here, gemm.contraction.column: column})
+            gemm.masked(count, self.lanes, lambda masked: emit(count if masked else None))
 
     def _parts(self) -> Dim:
         """In how many chunks rows are partitioned: as many for any number of threads, so that results are the same."""
@@ -415,14 +423,3 @@ class Gemv:
             index = [code.mul(v, self.lanes)]
             vectors = [code.load(each, index, self.lanes) for each in (total, chunk)]
             code.store(self.epilogue.added(*vectors), total, index)
-
-    def _epilogue(self, coords: Coords, total: SSAValue, head: SSAValue) -> None:
-        """The epilogue."""
-        code, gemm = self.code, self.gemm
-        with code.loop(self._vectors(head), "v", vectorize=False) as v:
-            is_head, (later, number) = code.compare("eq", v, 0), column_of(code, self.lanes, head, v)
-            column = code.select(is_head, code.index(0), later)
-            count = code.select(is_head, head, code.sub(code.dim(gemm.n), column))
-            value = code.load(total, [number], self.lanes)
-            emit = partial(self.epilogue.put, value, {**coords, gemm.contraction.column: column})
-            gemm.masked(count, self.lanes, lambda masked: emit(count if masked else None))

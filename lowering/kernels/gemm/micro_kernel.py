@@ -294,7 +294,16 @@ class MicroKernel(Routine):
             return value
 
         def prefetch(r: SSAValue) -> None:
-            self._prefetch(code, where, r)
+            for each in self.prefetches:
+                column = where.prefetched if each.column is None else each.column
+                assert column is not None  # a call says which
+                where.columns.prefetch(code, r, each.steps, column, each.level)
+            if where.soon is not None:
+                where.soon.prefetch(code, r, 0, 0, 1)
+            if where.ahead is not None:
+                for away, step in self.ahead:
+                    position = code.add(code.add(where.ahead.first, code.mul(r, step)), away)
+                    code.prefetch(where.ahead.buffer, [position], 2)
 
         grid, tile = TileColumns(code, self.dtype, self.lanes, self.vectors), where.tile
         if isinstance(tile, OutputTile) and masked:
@@ -304,18 +313,6 @@ class MicroKernel(Routine):
         else:
             bounds = where.lower, where.upper
             emit_tile(grid, bounds, self.mr, element, vector, tile, prefetch, self.unroll)
-
-    def _prefetch(self, code: Code, where: TileOperands, r: SSAValue) -> None:
-        for each in self.prefetches:
-            column = where.prefetched if each.column is None else each.column
-            assert column is not None  # a call says which
-            where.columns.prefetch(code, r, each.steps, column, each.level)
-        if where.soon is not None:
-            where.soon.prefetch(code, r, 0, 0, 1)
-        if where.ahead is not None:
-            for away, step in self.ahead:
-                position = code.add(code.add(where.ahead.first, code.mul(r, step)), away)
-                code.prefetch(where.ahead.buffer, [position], 2)
 
 
 @dataclass(frozen=True)
@@ -374,7 +371,12 @@ def emit_narrow_tiles(code: Code, kind: MicroKernel, count: SSAValue, emit: Emit
         last = half.lanes if half is not None and fewer.vectors == 1 else 0
         with code.when(code.compare("sle", count, fewer.vectors * fewer.lanes + last)) as branch:
             if last:
-                _emit_in_halves(code, fewer, count, emit)
+                # The same for a vector and half of one, if there are columns for more than a vector.
+                pieces = code.select(code.compare("sgt", count, fewer.lanes), code.index(2), code.index(1))
+                with code.loop(pieces, "piece", vectorize=False) as piece:
+                    first = code.mul(piece, fewer.lanes)
+                    rest = code.sub(count, first)
+                    emit_narrow_tiles(code, fewer, rest, lambda narrow, at: emit(narrow, code.add(first, at)))
             else:
                 emit_narrow_tiles(code, fewer, count, emit)
         with code.otherwise(branch):
@@ -386,14 +388,6 @@ def emit_narrow_tiles(code: Code, kind: MicroKernel, count: SSAValue, emit: Emit
             emit(half, zero)
         with code.otherwise(branch):
             emit(kind, zero)
-
-
-def _emit_in_halves(code: Code, kind: MicroKernel, count: SSAValue, emit: EmitTile) -> None:
-    """The same for a vector and half of one, if there are columns for more than a vector."""
-    pieces = code.select(code.compare("sgt", count, kind.lanes), code.index(2), code.index(1))
-    with code.loop(pieces, "piece", vectorize=False) as piece:
-        first = code.mul(piece, kind.lanes)
-        emit_narrow_tiles(code, kind, code.sub(count, first), lambda kind, at: emit(kind, code.add(first, at)))
 
 
 def _half(kind: MicroKernel) -> MicroKernel | None:

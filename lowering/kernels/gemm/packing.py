@@ -206,9 +206,26 @@ class ColumnPanel:
         elif self.gemm.is_contiguous(contraction.columns, contraction.reduced) and is_power_of_two(self.tiles.lanes):
             self._transpose(coords, left, start, length)
         elif has_window_rows(self.gemm):
-            self._runs(coords, left, start, length)
+            # Packs the columns row by row of the image: along a row, the last column axis, they are evenly spaced.
+            code, contraction = self.code, self.gemm.contraction
+            *before, axis = contraction.column
+            row = code.dim(contraction.stage.extents[axis])
+            end = code.minimum(code.add(left, self.tiles.nr), code.dim(self.gemm.n))
+            first, after = code.divide(left, row), code.divide(code.add(end, code.sub(row, 1)), row)
+            with code.loop(after, "line", lower=first) as number:
+                begin = code.mul(number, row)
+                low = code.maximum(left, begin)
+                high = code.minimum(end, code.add(begin, row))
+                here = {**coords, tuple(before): number}
+                self._run(here, axis, code.sub(low, begin), code.sub(low, left), code.sub(high, low), start, length)
         else:
-            self._elements(coords, left, start, length)
+            code, contraction = self.code, self.gemm.contraction
+            last = code.sub(code.dim(self.gemm.n), 1)
+            with code.loop(code.index(self.tiles.nr), "j") as j:
+                here = {**coords, contraction.column: code.minimum(code.add(left, j), last)}
+                with code.loop(length, "r") as r:
+                    value = self.gemm.element(contraction.columns, {**here, contraction.reduced: code.add(start, r)})
+                    code.store(value, self.buffer, [r, j])
 
     def _copy(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         code, contraction, lanes = self.code, self.gemm.contraction, self.tiles.lanes
@@ -224,15 +241,6 @@ class ColumnPanel:
                     code.store(chunk, self.buffer, [r, code.index(v * lanes)])
 
         self.gemm.masked(counts[0], self.tiles.nr, emit)
-
-    def _elements(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
-        code, contraction = self.code, self.gemm.contraction
-        last = code.sub(code.dim(self.gemm.n), 1)
-        with code.loop(code.index(self.tiles.nr), "j") as j:
-            here = {**coords, contraction.column: code.minimum(code.add(left, j), last)}
-            with code.loop(length, "r") as r:
-                value = self.gemm.element(contraction.columns, {**here, contraction.reduced: code.add(start, r)})
-                code.store(value, self.buffer, [r, j])
 
     # Columns that lie along K.
 
@@ -289,20 +297,6 @@ class ColumnPanel:
 
     # Windows.
 
-    def _runs(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
-        """Packs the columns row by row of the image: along a row, the last column axis, they are evenly spaced."""
-        code, contraction = self.code, self.gemm.contraction
-        *before, axis = contraction.column
-        row = code.dim(contraction.stage.extents[axis])
-        end = code.minimum(code.add(left, self.tiles.nr), code.dim(self.gemm.n))
-        first, after = code.divide(left, row), code.divide(code.add(end, code.sub(row, 1)), row)
-        with code.loop(after, "line", lower=first) as number:
-            begin = code.mul(number, row)
-            low = code.maximum(left, begin)
-            high = code.minimum(end, code.add(begin, row))
-            here = {**coords, tuple(before): number}
-            self._run(here, axis, code.sub(low, begin), code.sub(low, left), code.sub(high, low), start, length)
-
     def _run(
         self,
         coords: Coords,
@@ -320,15 +314,13 @@ class ColumnPanel:
             on = code.sub(count, done)
             here = {**coords, (axis,): code.add(source, done)}
             with code.loop(length, "r") as r:
-                step = self._steps(r)
+                if self.offsets is None:
+                    step = None
+                else:
+                    step = self.code.value(arith.IndexCastOp(self.code.load(self.offsets, [r]), IndexType()))
                 along = {contraction.reduced: code.add(start, r)} if step is None else {}
                 chunk = self.gemm.vector(contraction.columns, {**here, **along}, (axis,), on, step)
                 code.store(chunk, self.buffer, [r, code.add(target, done)], code.leading(on, lanes))
-
-    def _steps(self, r: SSAValue) -> SSAValue | None:
-        if self.offsets is None:
-            return None
-        return self.code.value(arith.IndexCastOp(self.code.load(self.offsets, [r]), IndexType()))
 
 
 @dataclass(frozen=True)

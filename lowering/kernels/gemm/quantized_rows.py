@@ -254,7 +254,18 @@ def quantized(code: Code, numbers: list[SSAValue], most: int) -> tuple[SSAValue,
     """The step of a block, given as vectors of `f32`, with which the greatest magnitude is `most`, and its integers as
     vectors of `i32`.
     """
-    greatest = _greatest(code, numbers)
+    # The greatest magnitude of all lanes, in each lane; NaN if there is one.
+    found = [code.value(math.AbsFOp(each)) for each in numbers]
+    while len(found) > 1:
+        pairs = zip(found[::2], found[1::2], strict=True)
+        found = [code.value(arith.MaximumfOp(*pair)) for pair in pairs]
+    (greatest,) = found
+    lanes = SSAValue.get(greatest, type=VectorType).type.get_shape()[0]
+    distance = lanes // 2
+    while distance:
+        order = [lane ^ distance for lane in range(lanes)]
+        greatest = code.value(arith.MaximumfOp(greatest, shuffle(code, (greatest, greatest), order)))
+        distance //= 2
     lanes = SSAValue.get(greatest, type=VectorType).type.get_shape()[0]
     one_lane = code.alloc([lanes], f32, "greatest", scope="local")
     code.store(greatest, one_lane, [code.index(0)])
@@ -276,19 +287,3 @@ def quantized(code: Code, numbers: list[SSAValue], most: int) -> tuple[SSAValue,
         value = code.value(arith.MaxnumfOp(value, code.value(arith.NegfOp(limits))))
         integers.append(code.value(ConvertOp("fptosi", value, VectorType(i32, [lanes]))))
     return step, integers
-
-
-def _greatest(code: Code, numbers: list[SSAValue]) -> SSAValue:
-    """The greatest magnitude of all lanes, in each lane; NaN if there is one."""
-    found = [code.value(math.AbsFOp(each)) for each in numbers]
-    while len(found) > 1:
-        pairs = zip(found[::2], found[1::2], strict=True)
-        found = [code.value(arith.MaximumfOp(*pair)) for pair in pairs]
-    (greatest,) = found
-    lanes = SSAValue.get(greatest, type=VectorType).type.get_shape()[0]
-    distance = lanes // 2
-    while distance:
-        order = [lane ^ distance for lane in range(lanes)]
-        greatest = code.value(arith.MaximumfOp(greatest, shuffle(code, (greatest, greatest), order)))
-        distance //= 2
-    return greatest

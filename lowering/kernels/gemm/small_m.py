@@ -479,7 +479,14 @@ class SmallMGemm(SinglePassGemm):
                 return
             with blocks(code, extent, most) as block:
                 self._call(coords, accumulators, (*block, shift), [], [])
-                self._store(coords, accumulators, block, shift)
+                # The epilogue of a block.
+                code, contraction, (first, vectors) = self.code, self.gemm.contraction, block
+                m, columns = code.dim(self.gemm.m, "m"), Columns(code, self.lanes, code.dim(self.gemm.n, "n"), shift)
+                with code.loop(m, "i") as i, code.loop(vectors, "v", vectorize=False) as v:
+                    column, count, skipped = columns.own(code.add(first, v))
+                    position = code.add(accumulator_offset(code, m, v, i, self.lanes), skipped)
+                    value = code.load(accumulators, [position], self.lanes)
+                    self.epilogue.store(value, {**coords, contraction.row: i, contraction.column: column}, count)
 
     @property
     def _rows(self) -> Dim:
@@ -536,13 +543,3 @@ class SmallMGemm(SinglePassGemm):
         """How many rows of B of the next iteration are prefetched: all if they come from memory."""
         code, (room, size) = self.code, map(self.code.dim, from_memory(self.gemm))
         return code.select(code.compare("sle", room, size), code.index(kind.k_rows), code.index(0))
-
-    def _store(self, coords: Coords, accumulators: SSAValue, block: tuple[SSAValue, SSAValue], shift: SSAValue) -> None:
-        """The epilogue of a block."""
-        code, contraction, (first, vectors) = self.code, self.gemm.contraction, block
-        m, columns = code.dim(self.gemm.m, "m"), Columns(code, self.lanes, code.dim(self.gemm.n, "n"), shift)
-        with code.loop(m, "i") as i, code.loop(vectors, "v", vectorize=False) as v:
-            column, count, skipped = columns.own(code.add(first, v))
-            position = code.add(accumulator_offset(code, m, v, i, self.lanes), skipped)
-            value = code.load(accumulators, [position], self.lanes)
-            self.epilogue.store(value, {**coords, contraction.row: i, contraction.column: column}, count)

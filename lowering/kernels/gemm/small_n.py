@@ -314,7 +314,7 @@ class SmallNTiles:
     def _by_width(self, emit: Callable[[int], None]) -> None:
         """Emits tiles for so many columns, or one more: there are tiles of 1, 2 and 4 columns."""
         code, count = self.code, self.few.count
-        widths = sorted({_width(count) for count in possible_counts(self.gemm)})
+        widths = sorted({1 << (count - 1).bit_length() for count in possible_counts(self.gemm)})
 
         def narrower(width: int, *wider: int) -> None:
             if not wider:
@@ -439,11 +439,6 @@ class SmallNTiles:
                 with code.when(code.compare("sgt", count, j)):
                     there = {**here, contraction.column: code.add(self.few.first, j)}
                     epilogue.store(code.load(totals, [code.add(position, j)], lanes), there, code.sub(count, j))
-
-
-def _width(count: int) -> int:
-    """The next power of two."""
-    return 1 << (count - 1).bit_length()
 
 
 def can_be_small_n(gemm: Gemm) -> bool:

@@ -84,7 +84,19 @@ class SwappedGemm(SinglePassGemm):
         if can_be_small_m(inner):
             generators.append(SmallMGemm(inner))
         self._emit_best([*generators, SkinnyGemm(inner)], coords)
-        self._store(coords, accumulators, pitch)
+        # Transposes the results into rows of the output.
+        code, gemm, contraction, lanes = self.code, self.gemm, self.gemm.contraction, self.lanes
+        zero, m = code.index(0), code.dim(gemm.m)
+        out = output_tile(gemm, {**coords, contraction.row: zero, contraction.column: zero}, zero)
+        routine = TransposeRoutine(contraction.element, lanes, is_exact=True)
+        vectors = ceildiv(gemm.m, constant(lanes))
+        tasks = minimum(vectors, gemm.threads(TASK_MACS))
+        with shared_units(code, vectors, tasks, whole=True) as (lower, upper):
+            first, end = code.mul(lower, lanes), code.minimum(code.mul(upper, lanes), m)
+            begin = code.add(out.first, code.mul(first, out.each))
+            sizes = [zero, code.dim(ceildiv(gemm.n, constant(lanes))), code.dim(gemm.n), code.sub(end, first)]
+            sizes += [first, code.dim(pitch), begin, out.each]
+            gemm.kernel.routines.call(code, routine, sizes, [accumulators, out.buffer])
 
     def _emit_best(self, generators: Sequence[Gemv | SmallMGemm | SkinnyGemm], coords: Coords) -> None:
         """The first generator that is best in a call, or else the last one."""
@@ -117,21 +129,6 @@ class SwappedGemm(SinglePassGemm):
         )
         flat = {**gemm.kernel.flat, contraction.store.buffer: accumulators}
         return replace(gemm, kernel=replace(gemm.kernel, flat=flat), contraction=swapped, is_swapped=True)
-
-    def _store(self, coords: Coords, accumulators: SSAValue, pitch: Dim) -> None:
-        """Transposes the results into rows of the output."""
-        code, gemm, contraction, lanes = self.code, self.gemm, self.gemm.contraction, self.lanes
-        zero, m = code.index(0), code.dim(gemm.m)
-        out = output_tile(gemm, {**coords, contraction.row: zero, contraction.column: zero}, zero)
-        routine = TransposeRoutine(contraction.element, lanes, is_exact=True)
-        vectors = ceildiv(gemm.m, constant(lanes))
-        tasks = minimum(vectors, gemm.threads(TASK_MACS))
-        with shared_units(code, vectors, tasks, whole=True) as (lower, upper):
-            first, end = code.mul(lower, lanes), code.minimum(code.mul(upper, lanes), m)
-            begin = code.add(out.first, code.mul(first, out.each))
-            sizes = [zero, code.dim(ceildiv(gemm.n, constant(lanes))), code.dim(gemm.n), code.sub(end, first)]
-            sizes += [first, code.dim(pitch), begin, out.each]
-            gemm.kernel.routines.call(code, routine, sizes, [accumulators, out.buffer])
 
 
 Generator = Gemv | SmallNGemm | SwappedGemm | SmallMGemm | SkinnyGemm | LongDotGemm | DotGemm

@@ -362,16 +362,9 @@ def _is_row_partition_profitable(kernel: Kernel, columns: ColumnReduction) -> bo
     too_few = tasks.constant_value == 1 or (rows is not None and rows < 2 * MIN_ROWS)
     if too_few or not columns.can_split_rows:
         return False
-    wanted = _margin(kernel, columns, tasks)
-    known = wanted.constant_value
-    return kernel.code.compare("sge", kernel.code.dim(wanted), 0) if known is None else known >= 0
-
-
-def _margin(kernel: Kernel, columns: ColumnReduction, tasks: Dim) -> Dim:
-    """Not negative if several threads have enough rows each, and one of these holds: the columns do not suffice
-    for all threads; the matrix comes from memory, and ranges of a row are some pages long at most; or it comes
-    from L3, and ranges of a row are shorter than a page.
-    """
+    # Not negative if several threads have enough rows each, and one of these holds: the columns do not suffice for
+    # all threads; the matrix comes from memory, and ranges of a row are some pages long at most; or it comes from L3,
+    # and ranges of a row are shorter than a page.
     stage, target = columns.stage, kernel.target
     data = [load for load in stage.loads if load not in columns.reduction.accumulators]
     size = max((byte_size(load.buffer_type.dtype) for load in data), default=1)
@@ -382,7 +375,9 @@ def _margin(kernel: Kernel, columns: ColumnReduction, tasks: Dim) -> Dim:
         rows * row_bytes - target.l3_bytes // PART_OF_L3 - 1, PAGES_FROM_MEMORY * PAGE * tasks - row_bytes
     )
     from_cache = minimum(rows * row_bytes - target.l2_bytes * tasks - 1, PAGE * tasks - row_bytes)
-    return minimum(many, maximum(narrow, from_memory, from_cache))
+    wanted = minimum(many, maximum(narrow, from_memory, from_cache))
+    known = wanted.constant_value
+    return kernel.code.compare("sge", kernel.code.dim(wanted), 0) if known is None else known >= 0
 
 
 class _PartitionedRows:

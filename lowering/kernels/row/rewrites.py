@@ -103,7 +103,17 @@ class _Exponentials:
         (combine,), (source,), (old,) = self.greatest.combine, self.greatest.sources, self.greatest.accumulators
         if target.arch.startswith("x86"):
             Rewriter.replace_op(combine, GreaterOp(source, old))
-        self._scale()
+        for _, load in list(self._loads(self.total.stores[0].buffer)):
+            # The sum without the scale, except in quotients of exponentials.
+            uses = [use for use in load.result.uses if not self._is_scaled_quotient(use.operation)]
+            if uses:
+                factor = arith.ConstantOp(FloatAttr(1 / SCALE, f32))
+                product = arith.MulfOp(load.result, factor)
+                Rewriter.insert_op([factor, product], InsertPoint.after(load))
+                for use in uses:
+                    use.operation.operands[use.index] = product.result
+        for power in self.powers:
+            Rewriter.replace_op(power, ScaledExpOp(power.operands[0]))
 
     # Matching
 
@@ -175,19 +185,6 @@ class _Exponentials:
         return not wanted or all(store.value in known for store, known in zip(stage.stores, kept, strict=True))
 
     # Rewriting
-
-    def _scale(self) -> None:
-        for _, load in list(self._loads(self.total.stores[0].buffer)):
-            # The sum without the scale, except in quotients of exponentials.
-            uses = [use for use in load.result.uses if not self._is_scaled_quotient(use.operation)]
-            if uses:
-                factor = arith.ConstantOp(FloatAttr(1 / SCALE, f32))
-                product = arith.MulfOp(load.result, factor)
-                Rewriter.insert_op([factor, product], InsertPoint.after(load))
-                for use in uses:
-                    use.operation.operands[use.index] = product.result
-        for power in self.powers:
-            Rewriter.replace_op(power, ScaledExpOp(power.operands[0]))
 
     def _is_scaled_quotient(self, op: Operation) -> bool:
         return isinstance(op, arith.DivfOp) and op.lhs in self.values
@@ -377,7 +374,12 @@ class _Rewriting:
         apart = arith.SubfOp(number, load.result)
         Rewriter.insert_op([load, apart], InsertPoint.before(combine))
         combine.operands[next(n for n, operand in enumerate(combine.operands) if operand is number)] = apart.result
-        self._add_shifts()
+        # Adds the shift to the means.
+        quotient, store = self.found.quotient, self.found.means.stores[0]
+        load = LoadOp(self.shifts, store.indices)
+        mean = arith.AddfOp(quotient.result, load.result)
+        Rewriter.insert_op([load, mean], InsertPoint.before(store))
+        store.operands[0] = mean.result
 
     def _memory(self, like: SSAValue, name: str) -> SSAValue:
         """Another buffer of the same type."""
@@ -445,14 +447,6 @@ class _Rewriting:
         Rewriter.insert_op([product, chunks, rest, zero, result], InsertPoint.before(store))
         store.operands[0] = result.result
         return nest
-
-    def _add_shifts(self) -> None:
-        """Adds the shift to the means."""
-        quotient, store = self.found.quotient, self.found.means.stores[0]
-        load = LoadOp(self.shifts, store.indices)
-        mean = arith.AddfOp(quotient.result, load.result)
-        Rewriter.insert_op([load, mean], InsertPoint.before(store))
-        store.operands[0] = mean.result
 
 
 def _redirect(nest: Operation, old: SSAValue, new: SSAValue) -> None:

@@ -317,7 +317,18 @@ class RowKernel:
         order: RowOrder | None,
     ) -> None:
         if not groups:
-            self._row(row, at)
+            # All passes over a row.
+            passes = iter(row.passes)
+            for items in passes:
+                short = self.short.get(items[0])
+                if short is None:
+                    self._row_part(items, row.depth, at)
+                    continue
+                with self.kernel.code.when(short.is_short) as is_short:
+                    short.emit(at)
+                with self.kernel.code.otherwise(is_short):
+                    self._row_part(items, row.depth, at)
+                    self._row_part(next(passes), row.depth, at)
             return
         low, high = (None, self.kernel.code.dim(groups[0].extent)) if chunk is None else chunk
         if order is not None and len(groups) == 1:
@@ -325,20 +336,6 @@ class RowKernel:
             return
         with self.kernel.code.loop(high, "row", lower=low) as index:
             self._row_loops(row, groups[1:], {**at, groups[0].last: index}, None, order)
-
-    def _row(self, row: Row, at: Mapping[int, SSAValue]) -> None:
-        """All passes over a row."""
-        passes = iter(row.passes)
-        for items in passes:
-            short = self.short.get(items[0])
-            if short is None:
-                self._row_part(items, row.depth, at)
-                continue
-            with self.kernel.code.when(short.is_short) as is_short:
-                short.emit(at)
-            with self.kernel.code.otherwise(is_short):
-                self._row_part(items, row.depth, at)
-                self._row_part(next(passes), row.depth, at)
 
     def _row_part(
         self,

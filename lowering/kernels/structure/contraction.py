@@ -160,24 +160,20 @@ class Factor:
         """
         if any(isinstance(op, IfOp) for op in self.ops) or self.pinned.intersection(axes):
             return False
-        indices = self._loads_of_indices()
+        # The loads on which indices of other loads depend.
+        indices = set[LoadOp]()
+        pending = [value for access in self.accesses for value, _ in access.computed]
+        while pending:
+            op = pending.pop().owner
+            if isinstance(op, LoadOp):
+                indices.add(op)
+            if isinstance(op, Operation) and op in self.ops:
+                pending += self._inputs(op)
         steps = {access_of(self.stage, load).strides[axes[-1]] for load in self.loads if load not in indices}
         fixed = [access_of(self.stage, load) for load in indices]
         if {step.constant_value for step in steps if step.terms} != {1}:
             return False
         return not any(each.strides[axis].terms for each in fixed for axis in axes)
-
-    def _loads_of_indices(self) -> set[LoadOp]:
-        """The loads on which indices of other loads depend."""
-        found = set[LoadOp]()
-        pending = [value for access in self.accesses for value, _ in access.computed]
-        while pending:
-            op = pending.pop().owner
-            if isinstance(op, LoadOp):
-                found.add(op)
-            if isinstance(op, Operation) and op in self.ops:
-                pending += self._inputs(op)
-        return found
 
     def stride(self, axis: int) -> int | None:
         """The stride of an axis in all loads that it moves; 0 if it moves none, `None` if strides differ or are
@@ -258,7 +254,22 @@ def find_contraction(stage: Stage) -> Contraction | None:
     if len(stores) != 1 or any(axis.kind not in _KINDS for axis in stage.axes):
         return None
     (store,) = stores
-    found = _tested_factors(stage, store)
+    # The two factors of `C[..] = C[..] + (0 if a == 0 else a * b)`, and that of them which is tested.
+    chosen = _added(stage, store)
+    test = chosen.cond.owner if isinstance(chosen, arith.SelectOp) else None
+    product = chosen.rhs.owner if isinstance(chosen, arith.SelectOp) else None
+    if (
+        not isinstance(chosen, arith.SelectOp)
+        or not is_zero(chosen.lhs)
+        or not isinstance(test, arith.CmpfOp)
+        or test.predicate.value.data != EQUAL
+        or not is_zero(test.rhs)
+        or not isinstance(product, arith.MulfOp)
+        or test.lhs not in product.operands
+    ):
+        found = None
+    else:
+        found = (product.lhs, product.rhs), test.lhs
     values, tested = factors_of(stage, store), None
     if found is not None:
         values, tested = found
@@ -306,20 +317,6 @@ def factors_of(stage: Stage, store: StoreOp) -> tuple[SSAValue, SSAValue] | None
     """The two factors of `C[..] = C[..] + a * b`."""
     product = _added(stage, store)
     return (product.lhs, product.rhs) if isinstance(product, arith.MulfOp | arith.MuliOp) else None
-
-
-def _tested_factors(stage: Stage, store: StoreOp) -> tuple[tuple[SSAValue, SSAValue], SSAValue] | None:
-    """The two factors of `C[..] = C[..] + (0 if a == 0 else a * b)`, and that of them which is tested."""
-    chosen = _added(stage, store)
-    test = chosen.cond.owner if isinstance(chosen, arith.SelectOp) else None
-    product = chosen.rhs.owner if isinstance(chosen, arith.SelectOp) else None
-    if not isinstance(chosen, arith.SelectOp) or not is_zero(chosen.lhs):
-        return None
-    if not isinstance(test, arith.CmpfOp) or test.predicate.value.data != EQUAL or not is_zero(test.rhs):
-        return None
-    if not isinstance(product, arith.MulfOp) or test.lhs not in product.operands:
-        return None
-    return (product.lhs, product.rhs), test.lhs
 
 
 EQUAL = arith.CMPF_COMPARISON_OPERATIONS.index("oeq")
@@ -452,7 +449,14 @@ class Epilogue:
 
 def find_epilogue(contraction: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> Epilogue:
     """As many of the following stages as can be fused; `own` are the buffers of the function."""
-    produced: dict[SSAValue, AffineAccess] = {contraction.store.buffer: _moving(contraction.output, contraction.stage)}
+    # An access without strides along axes of extent 1, which epilogue accesses do not have either.
+    pairs = zip(contraction.output.strides, contraction.stage.extents, strict=True)
+    produced: dict[SSAValue, AffineAccess] = {
+        contraction.store.buffer: replace(
+            contraction.output,
+            strides=tuple(constant(0) if extent.constant_value == 1 else each for each, extent in pairs),
+        )
+    }
     steps: list[Step] = []
     for stage in following:
         step = _step(contraction, stage, produced)
@@ -463,12 +467,6 @@ def find_epilogue(contraction: Contraction, following: Sequence[Stage], own: fro
     later = {inner.buffer for stage in following[len(steps) :] for inner in stage.loads}
     unread = own.intersection(produced) - later
     return Epilogue(tuple(steps), unread if steps else frozenset())
-
-
-def _moving(output: AffineAccess, stage: Stage) -> AffineAccess:
-    """An access without strides along axes of extent 1, which epilogue accesses do not have either."""
-    pairs = zip(output.strides, stage.extents, strict=True)
-    return replace(output, strides=tuple(constant(0) if extent.constant_value == 1 else each for each, extent in pairs))
 
 
 def _step(contraction: Contraction, stage: Stage, produced: Mapping[SSAValue, AffineAccess]) -> Step | None:

@@ -149,19 +149,14 @@ def _commutes(reduction: Reduction) -> bool:
     return True
 
 
-def _dependent(stage: Stage, accumulators: Sequence[LoadOp]) -> list[Operation]:
-    values: set[SSAValue] = {load.result for load in accumulators}
-    found: list[Operation] = []
-    for op in stage.body:
-        if not isinstance(op, StoreOp) and any(operand in values for inner in op.walk() for operand in inner.operands):
-            found.append(op)
-            values.update(op.results)
-    return found
-
-
 def _sources(stage: Stage, accumulators: Sequence[LoadOp]) -> tuple[SSAValue, ...] | None:
     """The source of each accumulator: the one other operand that does not depend on accumulators."""
-    dependent = _dependent(stage, accumulators)
+    values: set[SSAValue] = {load.result for load in accumulators}
+    dependent: list[Operation] = []
+    for op in stage.body:
+        if not isinstance(op, StoreOp) and any(operand in values for inner in op.walk() for operand in inner.operands):
+            dependent.append(op)
+            values.update(op.results)
     inside = {result for op in dependent for result in op.results} | {load.result for load in accumulators}
     meets: dict[SSAValue, set[SSAValue]] = {load.result: set() for load in accumulators}
     for op in dependent:
