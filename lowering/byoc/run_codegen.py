@@ -217,7 +217,15 @@ def _merge(members: list[FusedOp]) -> None:
     last = members[-1]
     body = Block()
     for member in members:
-        _move_ops(member, body)
+        for op in list(member.body.block.ops):
+            if isinstance(op, YieldOp):
+                for old, new in zip(member.res, op.operands, strict=True):
+                    new.name_hint = old.name_hint
+                    old.replace_all_uses_with(new)
+                Rewriter.erase_op(op)
+            else:
+                op.detach()
+                body.add_op(op)
     inside = set(body.ops)
     results = [result for op in body.ops for result in op.results]
     outputs = [each for each in results if any(use.operation not in inside for use in each.uses)]
@@ -234,19 +242,6 @@ def _merge(members: list[FusedOp]) -> None:
         old.replace_uses_with_if(new, lambda use: use.operation.parent is not body)
     for member in members:
         Rewriter.erase_op(member)
-
-
-def _move_ops(member: FusedOp, body: Block) -> None:
-    """Moves the ops of a group; what used its results uses theirs."""
-    for op in list(member.body.block.ops):
-        if isinstance(op, YieldOp):
-            for old, new in zip(member.res, op.operands, strict=True):
-                new.name_hint = old.name_hint
-                old.replace_all_uses_with(new)
-            Rewriter.erase_op(op)
-        else:
-            op.detach()
-            body.add_op(op)
 
 
 def _composites(group: FusedOp) -> tuple[Attribute, ...]:

@@ -247,7 +247,9 @@ def _independent(exchange: StartedOp, ops: Sequence[Operation]) -> Iterator[Oper
     """The ops after an exchange that do not need its result, as many as take its time."""
     waiting: set[Operation] = {exchange}
     hidden = set[str]()
-    left = _sent(exchange)
+    # What an exchange takes at most, in bytes.
+    infos = [value.type for value in (exchange.x, exchange.result) if isinstance(value.type, TensorType)]
+    left = max(2 * LEAST, *(2 * estimate(bytes_of(info)) for info in infos))
     for op in ops:
         if not _moves(op) or left <= 0:
             return
@@ -283,9 +285,3 @@ def _time(op: Operation) -> float:
     """What an op takes, in the time in which a worker sends a byte."""
     factors = factors_of(op)
     return 0 if factors is None else estimate(work(op, factors)) / FLOPS_PER_BYTE
-
-
-def _sent(exchange: StartedOp) -> float:
-    """What an exchange takes at most, in bytes."""
-    infos = [value.type for value in (exchange.x, exchange.result) if isinstance(value.type, TensorType)]
-    return max(2 * LEAST, *(2 * estimate(bytes_of(info)) for info in infos))

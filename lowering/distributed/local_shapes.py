@@ -108,7 +108,19 @@ def tiled_function(func: PrimFuncOp, groups: Sequence[LoopGroup]) -> PrimFuncOp:
         name = fresh_name(group.size.as_symbol or "tile", taken)
         taken.add(name)
         _resize(made, group, values, name)
-    _drop_unused(made)
+    # Drops sizes that nobody uses any more, and the symbols that were only in these.
+    for op in ops_in(made.body):
+        if isinstance(op, DimOp | arith.ConstantOp) and not op.result.uses:
+            Rewriter.erase_op(op)
+    types = [value.type for op in ops_in(made.body) for value in op.results] + [param.type for param in made.params]
+    used = {name for info in types if isinstance(info, BufferType) for name in info.symbols}
+    used |= {name for op in ops_in(made.body) if isinstance(op, DimOp) for name in op.dim.symbols}
+    pairs = list(zip(made.symbols, made.symbol_args, strict=True))
+    kept = [(each, arg) for each, arg in pairs if each.symbol.data in used or arg.uses]
+    made.symbols = ArrayAttr([each for each, _ in kept])
+    for pair in pairs:
+        if pair not in kept:
+            made.body.block.erase_arg(pair[1])
     sizes = [group.size.as_symbol for group in groups]
     if None not in sizes and len(set(sizes)) == len(sizes) and not {*sizes} & {*made.symbol_names}:
         return func
@@ -157,19 +169,3 @@ def _reshape(buffer: SSAValue, dim: int, size: Dim) -> SSAValue:
     shape = [size if at == dim else each for at, each in enumerate(old.shape)]
     new = BufferType(shape, old.dtype, scope=old.scope, align=old.align)
     return Rewriter.replace_value_with_new_type(buffer, new)
-
-
-def _drop_unused(func: PrimFuncOp) -> None:
-    """Drops sizes that nobody uses any more, and the symbols that were only in these."""
-    for op in ops_in(func.body):
-        if isinstance(op, DimOp | arith.ConstantOp) and not op.result.uses:
-            Rewriter.erase_op(op)
-    types = [value.type for op in ops_in(func.body) for value in op.results] + [param.type for param in func.params]
-    used = {name for info in types if isinstance(info, BufferType) for name in info.symbols}
-    used |= {name for op in ops_in(func.body) if isinstance(op, DimOp) for name in op.dim.symbols}
-    pairs = list(zip(func.symbols, func.symbol_args, strict=True))
-    kept = [(each, arg) for each, arg in pairs if each.symbol.data in used or arg.uses]
-    func.symbols = ArrayAttr([each for each, _ in kept])
-    for pair in pairs:
-        if pair not in kept:
-            func.body.block.erase_arg(pair[1])

@@ -55,7 +55,7 @@ from relax_dialect.struct_info.types import (
     TupleType,
     as_struct_infos,
 )
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import constant
 from tir_dialect.dtypes import from_numpy
 from tir_dialect.types import SymbolAttr
 from tir_dialect.weights import Weight, WeightAttr
@@ -134,7 +134,11 @@ class _LocalFunction:
         func, old = self.func, self.func.function_type
         names = func.param_names
         for name, info in zip(names, old.params, strict=True):
-            self._require_known(f"parameter {name}", info)
+            what = f"parameter {name}"
+            try:
+                self.shapes.exactly(info)
+            except VerifyException as error:
+                fail(self.func, f"{what}: {error}", "name the dimension by a symbol")
         indices = [SymbolAttr(str(index)) for index in self.shapes.indices.values()]
         symbols = [*indices, *old.symbols]
         witnesses = [self.block.insert_arg(PrimType(value=each.symbol.data), at) for at, each in enumerate(symbols)]
@@ -172,12 +176,6 @@ class _LocalFunction:
     def _insert(self, op: Operation) -> None:
         inherit_location(self._location, op)
         self.block.add_op(op)
-
-    def _require_known(self, what: str, info: StructInfo) -> None:
-        try:
-            self.shapes.exactly(info)
-        except VerifyException as error:
-            fail(self.func, f"{what}: {error}", "name the dimension by a symbol")
 
     def _as_local(self, value: SSAValue, info: StructInfo) -> SSAValue:
         """A value with the symbols of its tiles, where its type has expressions."""
@@ -431,7 +429,10 @@ class _LocalFunction:
         wanted = [self.shapes.of(as_struct_infos([result.type])[0]) for result in op.results]
         if isinstance(op, ReshapeOp | BroadcastToOp | FilledOp | FullOp):
             (first,) = wanted
-            shape = ShapeOp(_known(op, first))
+            dims = first.known_dims if isinstance(first, TensorType) else None
+            if dims is None:
+                fail(op, f"expected a result with known dimensions, got {first}", "name them by a relax.match_cast")
+            shape = ShapeOp(dims)
             self._insert(shape)
             operands[list(op.operands).index(op.shape)] = shape.result
         made = op.clone(dict(zip(op.operands, operands, strict=True)))
@@ -465,13 +466,6 @@ def _placements(info: Attribute) -> tuple[object, ...]:
     sharding = info.sharding if isinstance(info, TensorType) else None
     shared = sharding is not None and any(not isinstance(each, Replicate) for each in sharding.placements)
     return sharding.placements if sharding is not None and shared else ()
-
-
-def _known(op: Operation, info: StructInfo) -> Sequence[Dim]:
-    dims = info.known_dims if isinstance(info, TensorType) else None
-    if dims is None:
-        fail(op, f"expected a result with known dimensions, got {info}", "name them by a relax.match_cast")
-    return dims
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,11 @@ class _Propagation:
         self._block(self.func.body.block)
         old = self.func.function_type
         params = as_struct_infos(param.type for param in self.func.params)
-        ret = as_struct_infos([self._returned.type])[0] if self._shares(self._returned) else old.ret
+        ret = (
+            as_struct_infos([self._returned.type])[0]
+            if isinstance(self._returned.type, TensorType | TupleType)
+            else old.ret
+        )
         ret = old.ret if isinstance(old.ret, ObjectType) else erase_to_scope(ret, old.symbol_names)
         self.func.function_type = FuncType(params, ret, pure=old.pure, symbols=old.symbols)
 
@@ -244,9 +248,6 @@ class _Propagation:
         outcome = op.outcome()
         if outcome is not None:
             Rewriter.replace_value_with_new_type(op.result, outcome.ret)
-
-    def _shares(self, value: SSAValue) -> bool:
-        return isinstance(value.type, TensorType | TupleType)
 
     def _wanted(self, value: SSAValue, at: int) -> Placement:
         demand = self.demands.wanted.get((value, at))

@@ -92,7 +92,14 @@ class OneAxisAtATime(RewritePattern):
             return
         steps: list[list[Placement]] = []
         while todo:
-            at = min(todo, key=lambda at: (_is_taken(now, at, sharding.placements[at]), _order(now[at]), at))
+            at = min(
+                todo,
+                key=lambda at: (
+                    _is_taken(now, at, sharding.placements[at]),
+                    {Replicate: 0, Partial: 1, Shard: 2}[type(now[at])],
+                    at,
+                ),
+            )
             new = sharding.placements[at]
             if _is_taken(now, at, new):  # by an axis that waits for this one: a cycle
                 now[at] = Replicate()
@@ -109,10 +116,6 @@ class OneAxisAtATime(RewritePattern):
 
 def _is_taken(now: list[Placement], at: int, new: Placement) -> bool:
     return isinstance(new, Shard) and any(other == new for axis, other in enumerate(now) if axis != at)
-
-
-def _order(old: Placement) -> int:
-    return {Replicate: 0, Partial: 1, Shard: 2}[type(old)]
 
 
 FEWEST = (AnnotationIsRedistribution(), DropRedistribution(), MergeRedistributions())

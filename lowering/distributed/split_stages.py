@@ -113,7 +113,15 @@ class _Stages:
         for op in func.body.block.ops:
             self.stages[op] = self._stage(op)
         count = 1 + max(stage for stage in self.stages.values() if stage is not None)
-        needed = self._needed()
+        # The later stages that use a value, in order.
+        found: dict[SSAValue, set[int]] = {}
+        for op, stage in self.stages.items():
+            for value in (*op.operands, *captured(op)):
+                made = self.stage_of(value)
+                if stage is not None and made is not None and made < stage:
+                    self._require_sendable(op, value)
+                    found.setdefault(value, set()).add(stage)
+        needed = {value: sorted(stages) for value, stages in found.items()}
         block = func.parent_block()
         for stage in range(count):
             made = _Stage(self, stage, count, needed).make()
@@ -137,17 +145,6 @@ class _Stages:
     def stage_of(self, value: SSAValue) -> int | None:
         """The stage that makes a value; none, if every stage has it."""
         return self.stages.get(value.owner) if isinstance(value.owner, Operation) else None
-
-    def _needed(self) -> Mapping[SSAValue, Sequence[int]]:
-        """The later stages that use a value, in order."""
-        found: dict[SSAValue, set[int]] = {}
-        for op, stage in self.stages.items():
-            for value in (*op.operands, *captured(op)):
-                made = self.stage_of(value)
-                if stage is not None and made is not None and made < stage:
-                    self._require_sendable(op, value)
-                    found.setdefault(value, set()).add(stage)
-        return {value: sorted(stages) for value, stages in found.items()}
 
     def _require_sendable(self, op: Operation, value: SSAValue) -> None:
         info = value.type

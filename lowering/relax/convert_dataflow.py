@@ -305,7 +305,17 @@ def _wrap(run: Sequence[Operation], named: AbstractSet[str], scopes: SymbolScope
     while op is not None and op is not following:
         ops.append(op)
         op = op.next_op
-    outputs = _outputs(ops, block, named)
+    # The values that are used after the ops, and the witnesses of symbols that are named there.
+    inside = set(ops)
+    used = [
+        result
+        for op in ops
+        for result in op.results
+        if any(_ancestor_in(use.operation, block) not in inside for use in result.uses)
+    ]
+    wanted = {*named, *(name for value in used for name in free_symbols(value.type))}
+    witnesses = {name: value for op in ops for name, value in symbols_witnessed(op).items()}
+    outputs = [*used, *(value for name, value in witnesses.items() if name in wanted and value not in used)]
     end = OutputOp(*outputs)
     inherit_location(ops[-1], end)
     body = Block()
@@ -319,20 +329,6 @@ def _wrap(run: Sequence[Operation], named: AbstractSet[str], scopes: SymbolScope
         value.replace_uses_with_if(result, lambda use: _ancestor_in(use.operation, body) is None)
     Rewriter.insert_op(dataflow, InsertPoint.before(following))
     return dataflow
-
-
-def _outputs(ops: Sequence[Operation], block: Block, named: AbstractSet[str]) -> list[SSAValue]:
-    """The values that are used after the ops, and the witnesses of symbols that are named there."""
-    inside = set(ops)
-    used = [
-        result
-        for op in ops
-        for result in op.results
-        if any(_ancestor_in(use.operation, block) not in inside for use in result.uses)
-    ]
-    wanted = {*named, *(name for value in used for name in free_symbols(value.type))}
-    witnesses = {name: value for op in ops for name, value in symbols_witnessed(op).items()}
-    return [*used, *(value for name, value in witnesses.items() if name in wanted and value not in used)]
 
 
 def _ancestor_in(op: Operation, block: Block | None) -> Operation | None:

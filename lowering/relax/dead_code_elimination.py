@@ -75,17 +75,16 @@ class DeadCodeEliminationPass(ModulePass):
             if isinstance(func, FuncOp):
                 _Sweep().region(func.body)
         graph = CallGraph.of(op)
-        reached = graph.reachable(self._roots(op, graph))
-        for name, func in graph.functions.items():
-            if name not in reached:
-                Rewriter.erase_op(func, safe_erase=False)
-
-    def _roots(self, module: ModuleOp, graph: CallGraph) -> tuple[str, ...]:
         for name in self.entry:
             if name not in graph.functions:
                 listed = ", ".join(f"@{known}" for known in graph.functions) or "none"
-                fail(module, f"expected the entry @{name} among the functions, got {listed}")
-        return self.entry or tuple(name for name, func in graph.functions.items() if not _is_private(func))
+                fail(op, f"expected the entry @{name} among the functions, got {listed}")
+        reached = graph.reachable(
+            self.entry or tuple(name for name, func in graph.functions.items() if not _is_private(func))
+        )
+        for name, func in graph.functions.items():
+            if name not in reached:
+                Rewriter.erase_op(func, safe_erase=False)
 
 
 def _is_private(func: Operation) -> bool:

@@ -183,7 +183,14 @@ def defer(ops: Sequence[Operation], function: str) -> None:
     told = {name for value in group.inputs for name in iter_bare_symbols(value.type)}
     numbers = [PrimOp(symbol(name)) for name in symbols if name not in told]
     inputs = [*(number.result for number in numbers), *group.inputs]
-    text = StringOp(_text(_outline(group, inputs, symbols, function)))
+    # The functions of a module with the locations of their ops.
+    module = _outline(group, inputs, symbols, function)
+    stream = StringIO()
+    printer = Printer(stream, print_debuginfo=True)
+    for op in module.ops:
+        printer.print_op(op)
+        printer.print_string("\n")
+    text = StringOp(stream.getvalue())
     types = as_struct_infos(value.type for value in group.outputs)
     call = CallPurePackedOp(RUN, [text.result, *inputs], types[0] if len(types) == 1 else TupleType(types))
     fields = [] if len(types) == 1 else [TupleGetOp(call.result, index) for index in range(len(types))]
@@ -201,7 +208,14 @@ def defer(ops: Sequence[Operation], function: str) -> None:
 def _outline(group: Group, inputs: Sequence[SSAValue], symbols: Sequence[str], name: str) -> ModuleOp:
     """The function of a group, in a module of its own."""
     params = as_struct_infos(value.type for value in inputs)
-    bounds = _bounds(group.ops[0])
+    # The bounds of the symbols around an op.
+    op = group.ops[0]
+    bounds: dict[str, SymbolAttr] = {}
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, BindsBlockSymbols):
+            bounds = {bound.symbol.data: bound for bound in parent.symbols} | bounds
+        parent = parent.parent_op()
     signature = FuncType(params, ObjectType(), symbols=[bounds.get(each) or SymbolAttr(each) for each in symbols])
     func = FuncOp(name, signature)
     values: dict[SSAValue, SSAValue] = {}
@@ -217,27 +231,6 @@ def _outline(group: Group, inputs: Sequence[SSAValue], symbols: Sequence[str], n
     func.body.block.add_op(ReturnOp(outputs[0]))
     inherit_location(group.ops[-1], func)
     return ModuleOp([func])
-
-
-def _bounds(op: Operation) -> dict[str, SymbolAttr]:
-    """The bounds of the symbols around an op."""
-    bounds: dict[str, SymbolAttr] = {}
-    parent = op.parent_op()
-    while parent is not None:
-        if isinstance(parent, BindsBlockSymbols):
-            bounds = {bound.symbol.data: bound for bound in parent.symbols} | bounds
-        parent = parent.parent_op()
-    return bounds
-
-
-def _text(module: ModuleOp) -> str:
-    """The functions of a module with the locations of their ops."""
-    stream = StringIO()
-    printer = Printer(stream, print_debuginfo=True)
-    for op in module.ops:
-        printer.print_op(op)
-        printer.print_string("\n")
-    return stream.getvalue()
 
 
 class DeferUnknownTypesPass(ModulePass):

@@ -79,7 +79,16 @@ class _Visit:
         """Replaces ops of a block, and in regions of its ops, by those that are known before them."""
         for op in block.ops:
             if op.regions:
-                self._regions(op, known)
+                writes = not self._pure and may_write(op)
+                if writes and op.has_trait(Loop):  # what the last iteration has written is read by the next one
+                    self._age += 1
+                start = self._age
+                for region in op.regions:
+                    self._age = start
+                    for inner in region.blocks:
+                        around = (known,) if not isinstance(op, ClosureOp) else ()
+                        self.block(inner, ChainMap[Hashable, Operation]({}, *around))
+                self._age = start + writes
             elif self._is_candidate(op):
                 # What an op computes. Attributes are compared by value, operands by identity.
                 properties = frozenset(op.properties.items())
@@ -95,18 +104,6 @@ class _Visit:
                     Rewriter.replace_op(op, [], first.results)
             elif not self._pure and may_write(op):
                 self._age += 1
-
-    def _regions(self, op: Operation, known: _Known) -> None:
-        writes = not self._pure and may_write(op)
-        if writes and op.has_trait(Loop):  # what the last iteration has written is read by the next one
-            self._age += 1
-        start = self._age
-        for region in op.regions:
-            self._age = start
-            for inner in region.blocks:
-                around = (known,) if not isinstance(op, ClosureOp) else ()
-                self.block(inner, ChainMap[Hashable, Operation]({}, *around))
-        self._age = start + writes
 
     def _is_candidate(self, op: Operation) -> bool:
         if op.has_trait(IsTerminator) or op.has_trait(Unpacks):

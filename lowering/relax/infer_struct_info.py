@@ -176,26 +176,23 @@ class StructInfoInference:
         if isinstance(op, LoopOp):
             self._loop(op)
         elif isinstance(op, ClosureOp):
-            self._closure(op)
+            # A recursive closure is walked again for as long as its result becomes more precise.
+            declared = self._types.declared(op, 0, op.function_type)
+            known = declared if isinstance(declared, FuncType) else op.function_type
+            while True:
+                if op.itself is not None:
+                    self._types.set_types([op.itself], [known])
+                self._block(op.body.block)
+                ret = _returned(op, known.ret, op.itself is not None)
+                if ret == known.ret:
+                    break
+                known = with_result(known, ret)
+            self._types.set_types([op.result], [known])
         else:
             for region in op.regions:
                 for block in region.blocks:
                     self._block(block)
             self._types.infer(op)
-
-    def _closure(self, op: ClosureOp) -> None:
-        """A recursive closure is walked again for as long as its result becomes more precise."""
-        declared = self._types.declared(op, 0, op.function_type)
-        known = declared if isinstance(declared, FuncType) else op.function_type
-        while True:
-            if op.itself is not None:
-                self._types.set_types([op.itself], [known])
-            self._block(op.body.block)
-            ret = _returned(op, known.ret, op.itself is not None)
-            if ret == known.ret:
-                break
-            known = with_result(known, ret)
-        self._types.set_types([op.result], [known])
 
     def _loop(self, op: LoopOp) -> None:
         """The carried values have what first values and yielded values have in common.
@@ -203,7 +200,10 @@ class StructInfoInference:
         It is assumed at first that a loop carries what it begins with; in each round facts are given up that the body
         does not keep. If the body cannot be right under an assumption, nothing is assumed but what is declared.
         """
-        declared = [self._types.declared(op, index, info) for index, info in enumerate(_carried_types(op))]
+        declared = [
+            self._types.declared(op, index, info)
+            for index, info in enumerate(as_struct_infos(argument.type for argument in op.carried(op.regions[0].block)))
+        ]
         firsts = as_struct_infos(value.type for value in op.inits)
         assumed = [
             refine(info, erase_symbols(known, _own_symbols(op))) for info, known in zip(declared, firsts, strict=True)
@@ -250,10 +250,6 @@ def _outermost(info: StructInfo, levels: int) -> StructInfo:
     if isinstance(info, FuncType):
         return with_result(info, _outermost(info.ret, levels - 1)) if levels else ObjectType()
     return info
-
-
-def _carried_types(op: LoopOp) -> tuple[StructInfo, ...]:
-    return as_struct_infos(argument.type for argument in op.carried(op.regions[0].block))
 
 
 def _own_symbols(op: LoopOp) -> tuple[str, ...]:

@@ -76,7 +76,13 @@ def _guard(op: Operation, checks: Iterable[DimCheck]) -> None:
             sides = f"{check.left} and {check.right}"
             fail(op, f"has no tensor argument to check {check.message} with: {sides} may differ", _NO_TENSOR)
         else:
-            _guard_results(op, check)
+            for result in op.results:
+                value, last = result, op
+                while isinstance(user := value.get_user_of_unique_use(), GuardOp) and not user.makes(check):
+                    value, last = user.result, user
+                if not isinstance(user, GuardOp):
+                    guard = _insert(op, GuardOp.of(value, check), InsertPoint.after(last))
+                    value.replace_uses_with_if(guard.result, lambda use, guard=guard: use.operation is not guard)
 
 
 _NO_TENSOR = "write the same dimension in both places"
@@ -117,17 +123,6 @@ def _symbols_around(op: Operation) -> set[str]:
     while parent is not None and not isinstance(parent, FuncOp):
         parent = parent.parent_op()
     return set() if parent is None else set(parent.function_type.symbol_names)
-
-
-def _guard_results(op: Operation, check: DimCheck) -> None:
-    """What is made of no tensor is checked before it is used."""
-    for result in op.results:
-        value, last = result, op
-        while isinstance(user := value.get_user_of_unique_use(), GuardOp) and not user.makes(check):
-            value, last = user.result, user
-        if not isinstance(user, GuardOp):
-            guard = _insert(op, GuardOp.of(value, check), InsertPoint.after(last))
-            value.replace_uses_with_if(guard.result, lambda use, guard=guard: use.operation is not guard)
 
 
 def _insert(op: Operation, guard: GuardOp, point: InsertPoint) -> GuardOp:

@@ -1,5 +1,6 @@
-"""`lower-shapes`: what a signature says of shapes becomes checks in the body; calls of PrimFuncs whose arguments
-are not wholly known; and fresh symbols.
+"""`lower-shapes`: what a signature says of shapes becomes checks in the body.
+
+Calls of PrimFuncs whose arguments are not wholly known get theirs, with fresh symbols for what they bind.
 """
 
 from __future__ import annotations

@@ -30,21 +30,17 @@ def settle(ops: Iterable[Operation]) -> None:
         except VerifyException:
             if not isinstance(op, InfersResultTypes):
                 raise
-            _infer_again(op)
+            prover = prover_at(op)
+            inferred = op.infer_result_types(op.operand_types, op.properties, prover)
+            for result, info, old in zip(op.results, inferred, as_struct_infos(op.result_types), strict=True):
+                if is_subtype(info, old, prover) is Verdict.RUNTIME:
+                    new = Rewriter.replace_value_with_new_type(result, info)
+                    cast = MatchCastOp(new, old)
+                    cast.result.name_hint = new.name_hint
+                    inherit_location(op, cast)
+                    Rewriter.insert_op(cast, InsertPoint.after(op))
+                    _replace_uses_but_one(new, cast)
             op.verify_()
-
-
-def _infer_again(op: InfersResultTypes) -> None:
-    prover = prover_at(op)
-    inferred = op.infer_result_types(op.operand_types, op.properties, prover)
-    for result, info, old in zip(op.results, inferred, as_struct_infos(op.result_types), strict=True):
-        if is_subtype(info, old, prover) is Verdict.RUNTIME:
-            new = Rewriter.replace_value_with_new_type(result, info)
-            cast = MatchCastOp(new, old)
-            cast.result.name_hint = new.name_hint
-            inherit_location(op, cast)
-            Rewriter.insert_op(cast, InsertPoint.after(op))
-            _replace_uses_but_one(new, cast)
 
 
 def _replace_uses_but_one(value: SSAValue, cast: MatchCastOp) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -86,24 +86,7 @@ class TopologicalSortPass(ModulePass):
 def _sort(dataflow: DataflowOp, depth_first: bool, from_inputs: bool) -> None:
     """Reorders the ops; the terminator stays the last one."""
     ops = list(dataflow.body.block.ops)
-    needs = _needs(ops)
-    end = len(ops) - 1
-    if from_inputs:
-        order = [index for index in _ready_first(needs, _inverse(needs), depth_first) if index != end]
-    elif depth_first:
-        order = [index for index in _postorder([end, *_unneeded(needs)], needs) if index != end]
-    else:
-        last_needed_first = [list(reversed(positions)) for positions in needs]
-        order = list(reversed(_ready_first(_inverse(needs), last_needed_first, False, reverse=True)))
-        order.remove(end)
-    block = dataflow.body.block
-    for op in ops:
-        op.detach()
-    block.add_ops([*(ops[index] for index in order), ops[end]])
-
-
-def _needs(ops: Sequence[Operation]) -> list[list[int]]:
-    """For each op the positions of the ops that have to come before it, in the order of its operands."""
+    # For each op the positions of the ops that have to come before it, in the order of its operands.
     index_of: Mapping[Operation, int] = {op: index for index, op in enumerate(ops)}
     witnesses = {name: index for index, op in enumerate(ops) for name in symbols_witnessed(op)}
     needs: list[list[int]] = []
@@ -118,7 +101,20 @@ def _needs(ops: Sequence[Operation]) -> list[list[int]]:
         for name in bindings(op) if op.regions else ():
             if name in witnesses:
                 needs[witnesses[name]].append(index)
-    return needs
+    end = len(ops) - 1
+    if from_inputs:
+        order = [index for index in _ready_first(needs, _inverse(needs), depth_first) if index != end]
+    elif depth_first:
+        unneeded = (index for index, users in enumerate(_inverse(needs)[:-1]) if not users)
+        order = [index for index in _postorder([end, *unneeded], needs) if index != end]
+    else:
+        last_needed_first = [list(reversed(positions)) for positions in needs]
+        order = list(reversed(_ready_first(_inverse(needs), last_needed_first, False, reverse=True)))
+        order.remove(end)
+    block = dataflow.body.block
+    for op in ops:
+        op.detach()
+    block.add_ops([*(ops[index] for index in order), ops[end]])
 
 
 def _inverse(edges: Edges) -> list[list[int]]:
@@ -127,11 +123,6 @@ def _inverse(edges: Edges) -> list[list[int]]:
         for target in targets:
             inverse[target].append(index)
     return inverse
-
-
-def _unneeded(needs: Edges) -> Iterator[int]:
-    """The positions of ops that no other op needs, the terminator aside."""
-    return (index for index, users in enumerate(_inverse(needs)[:-1]) if not users)
 
 
 def _ready_first(waits_for: Edges, enables: Edges, depth_first: bool, *, reverse: bool = False) -> list[int]:

@@ -187,7 +187,13 @@ class _Weighed:
 
     def __init__(self, op: Resize1dOp, x: te.Tensor, axis: int, positions: te.Tensor, count: Dim):
         self.op, self.x, self.axis, self.positions = op, x, axis, positions
-        self.squeeze = self._squeeze(count)
+        # By how much distances shrink where a result is smaller; `None` if they do not.
+        if self.op.antialias is None:
+            self.squeeze = None
+        elif self.op.scale is not None:
+            self.squeeze = te.const(min(self.op.scale.value.data, 1.0), "f64")
+        else:
+            self.squeeze = te.minimum(double(count) / double(self.x.shape[self.axis]), 1.0)
         self.taps = self._taps(count)
         data = x[tuple(te.cast(constant(0), "index") for _ in x.shape)]
         self.dtype = str(widen(data).dtype) if is_float_expr(data) else "f32"
@@ -200,14 +206,6 @@ class _Weighed:
         table = self.taps, count
         self.weights = te.compute(table, lambda *at: te.cast(weights[at[1], at[0]], self.dtype), name="tap_weights")
         self.neighbours = te.compute(table, self._neighbour, name="neighbours")
-
-    def _squeeze(self, count: Dim) -> te.Expr | None:
-        """By how much distances shrink where a result is smaller; `None` if they do not."""
-        if self.op.antialias is None:
-            return None
-        if self.op.scale is not None:
-            return te.const(min(self.op.scale.value.data, 1.0), "f64")
-        return te.minimum(double(count) / double(self.x.shape[self.axis]), 1.0)
 
     def _taps(self, count: Dim) -> Dim:
         """How many elements an index of the result is made of."""
@@ -258,7 +256,11 @@ GridTap = tuple[te.Expr, te.Expr | None, te.Expr | None]
 def grid_sample(kernel: Kernel, op: GridSampleOp) -> te.Tensor:
     """The weighted neighbours of each position; weights are computed once for all channels."""
     x, grid, shape = kernel.tensor(op.x), kernel.tensor(op.grid), kernel.shape(op.result)
-    dtype = _work_dtype(op, x)
+    if op.method.data == "nearest":
+        dtype = str(x.dtype)
+    else:
+        zero = te.const(0, x.dtype)
+        dtype = str(widen(zero).dtype) if is_float_expr(zero) else "f32"
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         with b.block("grid_sample", *axes((shape[0], *shape[2:]))) as (batch, *outer):
@@ -272,13 +274,6 @@ def grid_sample(kernel: Kernel, op: GridSampleOp) -> te.Tensor:
 
     (result,) = te.extern([(shape, dtype)], list(dict.fromkeys((x, grid))), body, name="grid_sample")
     return narrowed(result, x.dtype)
-
-
-def _work_dtype(op: GridSampleOp, x: te.Tensor) -> str:
-    if op.method.data == "nearest":
-        return str(x.dtype)
-    zero = te.const(0, x.dtype)
-    return str(widen(zero).dtype) if is_float_expr(zero) else "f32"
 
 
 def _part(x: te.Tensor, outer: tuple[te.Expr, te.Expr], chosen: Sequence[GridTap], dtype: str) -> te.Expr:

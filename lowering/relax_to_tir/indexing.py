@@ -46,19 +46,16 @@ def take(kernel: Kernel, op: TakeOp) -> te.Tensor:
     def element(*i: te.Expr) -> te.Expr:
         index = indices[i[axis : axis + indices.ndim]]
         if mode == "wrap":
-            position = _wrapped(index, extent)
+            # An index modulo an extent, also where it is more than any extent is.
+            if str(index.dtype) == "ui64":
+                position = te.cast(te.floormod(index, te.cast(extent, "ui64")), "index")
+            else:
+                position = te.cast(index, "index") % extent
         else:
             position = clamped(as_position(index) if mode == "clip" else from_front(index, extent), extent)
         return x[(*i[:axis], position, *i[axis + indices.ndim :])]
 
     return te.compute(kernel.shape(op.result), element, name="take")
-
-
-def _wrapped(index: te.Expr, extent: Dim) -> te.Expr:
-    """An index modulo an extent, also where it is more than any extent is."""
-    if str(index.dtype) == "ui64":
-        return te.cast(te.floormod(index, te.cast(extent, "ui64")), "index")
-    return te.cast(index, "index") % extent
 
 
 @legalizes(StridedSliceOp)
@@ -255,16 +252,6 @@ def one_hot(kernel: Kernel, op: OneHotOp) -> te.Tensor:
     return te.compute(shape, element, name="one_hot")
 
 
-def _broadcast_shape(indices: Sequence[te.Tensor]) -> tuple[Dim, ...]:
-    """The shape to which index tensors broadcast."""
-    rank = max(tensor.ndim for tensor in indices)
-    shape = [constant(1)] * rank
-    for tensor in indices:
-        for axis, extent in enumerate(tensor.shape, rank - tensor.ndim):
-            shape[axis] = extent if shape[axis] is extent else broadcast(shape[axis], extent)
-    return tuple(shape)
-
-
 @legalizes(IndexTensorOp)
 def index_tensor(kernel: Kernel, op: IndexTensorOp) -> te.Tensor:
     """The slice at the position that the index tensors name."""
@@ -285,7 +272,13 @@ def index_put(kernel: Kernel, op: IndexPutOp) -> te.Tensor:
     """The slices at the positions that the index tensors name, written or added to in order."""
     x, values = kernel.tensor(op.x), kernel.tensor(op.values)
     indices = [kernel.tensor(each) for each in op.indices]
-    outer = _broadcast_shape(indices)
+    # The shape to which index tensors broadcast.
+    rank = max(tensor.ndim for tensor in indices)
+    shape = [constant(1)] * rank
+    for tensor in indices:
+        for axis, extent in enumerate(tensor.shape, rank - tensor.ndim):
+            shape[axis] = extent if shape[axis] is extent else broadcast(shape[axis], extent)
+    outer = tuple(shape)
     shape = (*outer, *x.shape[len(indices) :])
 
     def position(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:

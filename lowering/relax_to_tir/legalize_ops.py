@@ -25,7 +25,7 @@ from relax_dialect.ops.shapes import TensorToShapeOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.sharding import ShardingAttr
 from relax_dialect.struct_info.types import ShapeType, TensorType
-from tir_dialect.dims import Dim, symbol
+from tir_dialect.dims import symbol
 
 
 def stem(op: Operation) -> str:
@@ -43,7 +43,14 @@ def measure(op: Operation, kernels: Kernels, names: FreshSymbols) -> Sequence[SS
     call = kernels.call(kernel, lambda: rule(kernel, op), f"{stem(op)}_sizes")
     Rewriter.insert_op(call, InsertPoint.before(op))
     numbers, *kept = call.res
-    dims = _bind(op, numbers, names)
+    # New symbols for the elements of a tensor of sizes.
+    shape = TensorToShapeOp(numbers)
+    inherit_location(op, shape)
+    symbols = names.take(shape.result.type.rank or 0)
+    cast = MatchCastOp(shape.result, ShapeType(symbols), symbols)
+    inherit_location(op, cast)
+    Rewriter.insert_op([shape, cast], InsertPoint.before(op))
+    dims = [symbol(name) for name in symbols]
     each = iter(dims)
     for result in unknown:
         info = result.type
@@ -55,17 +62,6 @@ def measure(op: Operation, kernels: Kernels, names: FreshSymbols) -> Sequence[SS
 
 def _unknown(result: OpResult) -> bool:
     return isinstance(result.type, TensorType) and result.type.dims is not None and result.type.known_dims is None
-
-
-def _bind(op: Operation, numbers: SSAValue, names: FreshSymbols) -> Sequence[Dim]:
-    """New symbols for the elements of a tensor of sizes."""
-    shape = TensorToShapeOp(numbers)
-    inherit_location(op, shape)
-    symbols = names.take(shape.result.type.rank or 0)
-    cast = MatchCastOp(shape.result, ShapeType(symbols), symbols)
-    inherit_location(op, cast)
-    Rewriter.insert_op([shape, cast], InsertPoint.before(op))
-    return [symbol(name) for name in symbols]
 
 
 class LegalizeOpsPass(ModulePass):

@@ -94,27 +94,23 @@ def merge_sort(
             start = b.let(te.cast(pair, "i64") * 2 * width[()], "start")
             middle = b.let(te.minimum(start + width[()], size), "middle")
             end = b.let(te.minimum(middle + width[()], size), "end")
-            _merge(b, lane, start, middle, end, order)
+            # Merges two runs that lie side by side into the other half of the buffers.
+            side = lane.side[()]
+            left, right = b.alloc((), "i64", "left"), b.alloc((), "i64", "right")
+            takes_right = b.alloc((), "i1", "takes_right")
+            b.store(left, (), start)
+            b.store(right, (), middle)
+            with b.for_range(start, end, "rank") as rank:
+                b.store(takes_right, (), left[()] >= middle)
+                with b.if_(te.logical_and(left[()] < middle, right[()] < end)):
+                    b.store(takes_right, (), order(b, lane.keys[side, left[()]], lane.keys[side, right[()]]))
+                with b.if_(takes_right[()]):
+                    _move(b, lane, right, rank)
+                with b.else_():
+                    _move(b, lane, left, rank)
         b.store(lane.side, (), 1 - lane.side[()])
         b.store(width, (), 2 * width[()])
     return lane
-
-
-def _merge(b: te.ExternBuilder, lane: Lane, start: te.Expr, middle: te.Expr, end: te.Expr, order: Order) -> None:
-    """Merges two runs that lie side by side into the other half of the buffers."""
-    side = lane.side[()]
-    left, right = b.alloc((), "i64", "left"), b.alloc((), "i64", "right")
-    takes_right = b.alloc((), "i1", "takes_right")
-    b.store(left, (), start)
-    b.store(right, (), middle)
-    with b.for_range(start, end, "rank") as rank:
-        b.store(takes_right, (), left[()] >= middle)
-        with b.if_(te.logical_and(left[()] < middle, right[()] < end)):
-            b.store(takes_right, (), order(b, lane.keys[side, left[()]], lane.keys[side, right[()]]))
-        with b.if_(takes_right[()]):
-            _move(b, lane, right, rank)
-        with b.else_():
-            _move(b, lane, left, rank)
 
 
 def _move(b: te.ExternBuilder, lane: Lane, source: te.Tensor, rank: te.Expr) -> None:
@@ -417,28 +413,24 @@ def unique_count(kernel: Kernel, op: UniqueOp) -> Sequence[te.Tensor]:
                 b.store(count, 0, count[0] + te.cast(differs, "i64"))
             b.store(groups, rank, count[0])
         if op.unsorted is not None:
-            _number_by_occurrence(b, slices.count, positions, groups)
+            # Numbers groups of equal slices, which are in ascending order, in the order of their first occurrences.
+            group_of, numbers = b.alloc((slices.count,), "i64", "group_of"), b.alloc((slices.count,), "i64", "numbers")
+            known = b.alloc((), "i64", "known")
+            with b.for_range(0, slices.count, "rank") as rank:
+                b.store(group_of, positions[rank], groups[rank])
+                b.store(numbers, rank, -1)
+            b.store(known, (), 0)
+            with b.for_range(0, slices.count, "place") as index:
+                group = b.let(group_of[index], "group")
+                with b.if_(numbers[group] < 0):
+                    b.store(numbers, group, known[()])
+                    b.store(known, (), known[()] + 1)
+            with b.for_range(0, slices.count, "rank") as rank:
+                b.store(groups, rank, numbers[groups[rank]])
         b.store(count, 0, te.if_then_else(te.cast(slices.count, "index") > 0, count[0] + 1, 0))
 
     length = (slices.count,)
     return te.extern([((1,), "i64"), (length, "i64"), (length, "i64")], [slices.x], body, name="unique_sizes")
-
-
-def _number_by_occurrence(b: te.ExternBuilder, count: Dim, positions: te.Tensor, groups: te.Tensor) -> None:
-    """Numbers groups of equal slices, which are in ascending order, in the order of their first occurrences."""
-    group_of, numbers = b.alloc((count,), "i64", "group_of"), b.alloc((count,), "i64", "numbers")
-    known = b.alloc((), "i64", "known")
-    with b.for_range(0, count, "rank") as rank:
-        b.store(group_of, positions[rank], groups[rank])
-        b.store(numbers, rank, -1)
-    b.store(known, (), 0)
-    with b.for_range(0, count, "place") as index:
-        group = b.let(group_of[index], "group")
-        with b.if_(numbers[group] < 0):
-            b.store(numbers, group, known[()])
-            b.store(known, (), known[()] + 1)
-    with b.for_range(0, count, "rank") as rank:
-        b.store(groups, rank, numbers[groups[rank]])
 
 
 @legalizes(UniqueOp)

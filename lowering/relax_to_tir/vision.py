@@ -105,7 +105,17 @@ def roi_align(kernel: Kernel, op: ROIAlignOp) -> te.Tensor:
             with b.for_range(0, rows, "row") as row, b.for_range(0, columns, "column") as column:
                 y = b.let(_at(top, row, rows), "y")
                 across = b.let(_at(left, column, columns), "x")
-                parts = _neighbours(b, x, (batch, channel), y, across)
+                # The four weighted neighbours of a point; zeros far outside, or where it is NaN.
+                outer = (batch, channel)
+                (row, below, dy), (column, right, dx) = (
+                    _pair(b, position, length) for position, length in zip((y, across), x.shape[2:], strict=True)
+                )
+                height, width = (te.cast(te.cast(length, "index"), y.dtype) for length in x.shape[2:])
+                near = te.logical_and(y >= -1, y <= height, across >= -1, across <= width)
+                weights = ((row, column, (1 - dy) * (1 - dx)), (row, right, (1 - dy) * dx))
+                weights += ((below, column, dy * (1 - dx)), (below, right, dy * dx))
+                zero = number(0, y)
+                parts = [te.select(near, widen(x[(*outer, r, c)]) * te.cast(w, y.dtype), zero) for r, c, w in weights]
                 b.store(total, (), join_points(total[()], reduce(join_parts, parts)))
             points = rows * columns
             none = te.logical_or(rows <= 0, columns <= 0)
@@ -134,21 +144,6 @@ def _grid(
 def _at(position: tuple[te.Expr, te.Expr], index: te.Expr, count: te.Expr) -> te.Expr:
     start, part = position
     return start + (te.cast(index, part.dtype) + 0.5) * part / te.cast(count, part.dtype)
-
-
-def _neighbours(
-    b: te.ExternBuilder, x: te.Tensor, outer: tuple[te.Expr, te.Expr], y: te.Expr, across: te.Expr
-) -> list[te.Expr]:
-    """The four weighted neighbours of a point; zeros far outside, or where it is NaN."""
-    (row, below, dy), (column, right, dx) = (
-        _pair(b, position, length) for position, length in zip((y, across), x.shape[2:], strict=True)
-    )
-    height, width = (te.cast(te.cast(length, "index"), y.dtype) for length in x.shape[2:])
-    near = te.logical_and(y >= -1, y <= height, across >= -1, across <= width)
-    weights = ((row, column, (1 - dy) * (1 - dx)), (row, right, (1 - dy) * dx))
-    weights += ((below, column, dy * (1 - dx)), (below, right, dy * dx))
-    zero = number(0, y)
-    return [te.select(near, widen(x[(*outer, r, c)]) * te.cast(w, y.dtype), zero) for r, c, w in weights]
 
 
 def _pair(b: te.ExternBuilder, position: te.Expr, length: Dim) -> tuple[te.Expr, te.Expr, te.Expr]:
@@ -279,10 +274,32 @@ def box_nms(kernel: Kernel, op: BoxNMSOp) -> Sequence[te.Tensor]:
             taken, best = b.alloc((), "i64", "taken"), b.alloc((), "i64", "best")
             b.store(taken, (), 0)
             with b.for_range(0, rows.count, "turn"):
-                _find(b, op, rows, best, taken)
+                # The rank of the greatest score above the least one; -1 if there is none, or no room.
+                greatest = b.alloc((), rows.scores.dtype, "greatest")
+                b.store(best, (), -1)
+                b.store(greatest, (), number(op.least, rows.scores[0]))
+                most = op.max_output_size.value.data
+                room = taken[()] < most if most > 0 else te.const(True, "i1")
+                with b.if_(room), b.for_range(0, rows.count, "rank") as rank:
+                    better = te.logical_and(rows.left[rank], rows.scores[rank] > greatest[()])
+                    with b.if_(better):
+                        b.store(best, (), te.cast(rank, "i64"))
+                        b.store(greatest, (), rows.scores[rank])
                 with b.if_(best[()] >= 0):
                     rank = te.cast(best[()], "index")
-                    _take(b, op, rows, rank, taken, indices, outs)
+                    # Writes a row and its index to the results.
+                    position, at = b.let(rows.positions[rank], "place"), te.cast(taken[()], "index")
+                    target = b.let(at if op.is_compact else rank, "target")
+                    with b.for_range(0, rows.x.shape[2], "column") as column:
+                        b.store(outs[0], (rows.batch, target, column), rows.x[rows.batch, position, column])
+                    b.store(
+                        outs[0],
+                        (rows.batch, target, op.score_index.value.data),
+                        te.cast(rows.scores[rank], outs[0].dtype),
+                    )
+                    b.store(outs[1], (rows.batch, at), indices[rows.batch, position])
+                    b.store(rows.left, rank, False)
+                    b.store(taken, (), taken[()] + 1)
                     _suppress(b, op, rows, rank)
             b.store(outs[2], batch, te.cast(taken[()], outs[2].dtype))
 
@@ -309,40 +326,6 @@ def _sorted(b: te.ExternBuilder, op: BoxNMSOp, x: te.Tensor, batch: te.Expr, giv
         b.store(rows.scores, rank, lane.key(rank))
         b.store(rows.left, rank, rank < rows.count)
     return rows
-
-
-def _find(b: te.ExternBuilder, op: BoxNMSOp, rows: _Rows, best: te.Tensor, taken: te.Tensor) -> None:
-    """The rank of the greatest score above the least one; -1 if there is none, or no room."""
-    greatest = b.alloc((), rows.scores.dtype, "greatest")
-    b.store(best, (), -1)
-    b.store(greatest, (), number(op.least, rows.scores[0]))
-    most = op.max_output_size.value.data
-    room = taken[()] < most if most > 0 else te.const(True, "i1")
-    with b.if_(room), b.for_range(0, rows.count, "rank") as rank:
-        better = te.logical_and(rows.left[rank], rows.scores[rank] > greatest[()])
-        with b.if_(better):
-            b.store(best, (), te.cast(rank, "i64"))
-            b.store(greatest, (), rows.scores[rank])
-
-
-def _take(
-    b: te.ExternBuilder,
-    op: BoxNMSOp,
-    rows: _Rows,
-    rank: te.Expr,
-    taken: te.Tensor,
-    indices: te.Tensor,
-    outs: Sequence[te.Tensor],
-) -> None:
-    """Writes a row and its index to the results."""
-    position, at = b.let(rows.positions[rank], "place"), te.cast(taken[()], "index")
-    target = b.let(at if op.is_compact else rank, "target")
-    with b.for_range(0, rows.x.shape[2], "column") as column:
-        b.store(outs[0], (rows.batch, target, column), rows.x[rows.batch, position, column])
-    b.store(outs[0], (rows.batch, target, op.score_index.value.data), te.cast(rows.scores[rank], outs[0].dtype))
-    b.store(outs[1], (rows.batch, at), indices[rows.batch, position])
-    b.store(rows.left, rank, False)
-    b.store(taken, (), taken[()] + 1)
 
 
 def _suppress(b: te.ExternBuilder, op: BoxNMSOp, rows: _Rows, best: te.Expr) -> None:

@@ -459,7 +459,14 @@ class ComputeByteTiles(RewritePattern):
         elements = old.sources if isinstance(old, ConstantOp) else None
         if not isinstance(old, ConstantOp) or elements is None or not _is_of_bytes(op):
             return
-        x, padding, filler = _padded(op)
+        # The data of a convolution, the elements before and after rows and columns, and their value: those of a `pad`
+        # before it, or zeros of its own.
+        pad, own = op.x.owner, op.windows.padding
+        if not isinstance(pad, PadOp) or pad.mode.data != "constant" or any(own) or not _pads_images(pad):
+            x, padding, filler = op.x, own, 0
+        else:
+            top, bottom, left, right = pad.pad_width.get_values()[2:6]
+            x, padding, filler = pad.x, (top, left, bottom, right), pad.pad_value.value.data
         data, result = _known_dims(x), _known_dims(op.result)
         dtype = x.type.dtype if isinstance(x.type, TensorType) else None
         if data is None or result is None or dtype is None:
@@ -496,17 +503,6 @@ def _is_of_bytes(op: Conv2dOp) -> bool:
     bytes_in = all(each in (i8, ui8) for each in dtypes[:-1])
     layouts = [layout.text for layout in op.layouts] == ["NHWC", "OHWI", "NHWC"]
     return bytes_in and dtypes[-1] == i32 and layouts and _has_windows(op, slice(1, 3))
-
-
-def _padded(op: Conv2dOp) -> tuple[SSAValue, tuple[int, ...], float]:
-    """The data of a convolution, the elements before and after rows and columns, and their value: those of a `pad`
-    before it, or zeros of its own.
-    """
-    pad, own = op.x.owner, op.windows.padding
-    if not isinstance(pad, PadOp) or pad.mode.data != "constant" or any(own) or not _pads_images(pad):
-        return op.x, own, 0
-    top, bottom, left, right = pad.pad_width.get_values()[2:6]
-    return pad.x, (top, left, bottom, right), pad.pad_value.value.data
 
 
 def _pads_images(pad: PadOp) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -52,7 +52,15 @@ class AllocateRegistersPass(ModulePass):
 def allocate(func: FuncOp) -> None:
     """Writes the registers of one function."""
     blocks = list(func.body.blocks)
-    numbers = _number_values(blocks)
+    # A number for each value that may have a register.
+    numbers: dict[SSAValue, int] = {}
+    for block in blocks:
+        for value in block.args:
+            numbers[value] = len(numbers)
+        for op in block.ops:
+            if not isinstance(op, ConstantOp):
+                for value in op.results:
+                    numbers[value] = len(numbers)
     indices = {block: index for index, block in enumerate(blocks)}
     allocation = allocate_registers([_plain_block(block, numbers, indices) for block in blocks], len(numbers))
     registers = allocation.registers
@@ -62,19 +70,6 @@ def allocate(func: FuncOp) -> None:
                 set_op_registers(op, [registers[numbers[result]] for result in op.results])
     arguments = [[registers[numbers[argument]] for argument in block.args] for block in blocks]
     set_frame(func, allocation.frame_size, arguments)
-
-
-def _number_values(blocks: Sequence[IRBlock]) -> dict[SSAValue, int]:
-    """A number for each value that may have a register."""
-    numbers: dict[SSAValue, int] = {}
-    for block in blocks:
-        for value in block.args:
-            numbers[value] = len(numbers)
-        for op in block.ops:
-            if not isinstance(op, ConstantOp):
-                for value in op.results:
-                    numbers[value] = len(numbers)
-    return numbers
 
 
 def _plain_block(block: IRBlock, numbers: dict[SSAValue, int], indices: dict[IRBlock, int]) -> Block:

@@ -1,5 +1,5 @@
-"""Run-time checks of structural information: what `match_types` leaves open becomes checks of the machine; and the
-types of relax values as types of the machine.
+"""Structural information at run time: the types of the machine that relax values have, and the checks of what these
+types do not say.
 
 This is the run-time half of the specification's "Evaluating `MatchCast`" and of the checks at the start and end of a
 function. Kinds are checked first, then the sizes about which nothing static is known are read, then symbols are bound,

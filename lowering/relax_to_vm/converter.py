@@ -1,5 +1,7 @@
-"""The rewriter that converts one function, and the constant tensors of its module; and types that are checked, symbols
-that are bound, and checks of dimensions, each before the first use of what it is about.
+"""The rewriter that converts one function: what it emits has its checks before it.
+
+Types are checked, symbols bound and dimensions compared before the first use of what they are about. The constant
+tensors of the module are shared by its functions.
 """
 
 from __future__ import annotations
@@ -219,20 +221,16 @@ def check(converter: Converter, op: GuardOp) -> None:
     if op not in converter.checked:
         converter.checked.add(op)
         with converter.converting(op):
-            _emit(converter, op)
-
-
-def _emit(converter: Converter, op: GuardOp) -> None:
-    sizes = converter.sizes
-    lhs, rhs = sizes.value(op.lhs.data), sizes.value(op.rhs.data)
-    condition = sizes.apply("le" if op.relation.data is Relation.AT_MOST else "eq", lhs, rhs)
-    if op.relation.data is Relation.BROADCAST:
-        one = sizes.value(constant(1))
-        for side in (lhs, rhs):
-            condition = sizes.apply("or", condition, sizes.apply("eq", side, one))
-    where = converter.at(f"{converter.function}: {op.message.data}")
-    facts, dims = op.check.facts
-    converter.emit(AssertOp(condition, f"{where}: {facts}", [sizes.value(dim) for dim in dims]))
+            sizes = converter.sizes
+            lhs, rhs = sizes.value(op.lhs.data), sizes.value(op.rhs.data)
+            condition = sizes.apply("le" if op.relation.data is Relation.AT_MOST else "eq", lhs, rhs)
+            if op.relation.data is Relation.BROADCAST:
+                one = sizes.value(constant(1))
+                for side in (lhs, rhs):
+                    condition = sizes.apply("or", condition, sizes.apply("eq", side, one))
+            where = converter.at(f"{converter.function}: {op.message.data}")
+            facts, dims = op.check.facts
+            converter.emit(AssertOp(condition, f"{where}: {facts}", [sizes.value(dim) for dim in dims]))
 
 
 def guards_of_sizes(value: SSAValue) -> Iterator[GuardOp]:

@@ -67,7 +67,17 @@ def _check(func: PrimFuncOp) -> None:
     first = first_effect(func)
     if first is None:
         return
-    _give_starts(func)
+    for op in list(func.body.walk()):
+        if (
+            isinstance(op, ViewOp)
+            and op.start is None
+            and not Prover(func.bounds).less_equal(op.view_type.span, op.room)
+        ):
+            zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
+            view = ViewOp(op.buffer, op.view_type, zero)
+            inherit_location(op, [zero, view])
+            view.view.name_hint = op.view.name_hint
+            Rewriter.replace_op(op, [zero, view], [view.view])
     _check_lengths(func)
     conditions = size_conditions(func)
     accesses = unproven_accesses(func, conditions)
@@ -84,21 +94,6 @@ def _check(func: PrimFuncOp) -> None:
             for each in accesses:
                 assert_in_bounds(each, each.op)
                 each.op.attributes[CHECKED] = UnitAttr()
-
-
-def _give_starts(func: PrimFuncOp) -> None:
-    """Gives views that are not known to fit an explicit start 0, which can then be asserted to be in bounds."""
-    for op in list(func.body.walk()):
-        if (
-            isinstance(op, ViewOp)
-            and op.start is None
-            and not Prover(func.bounds).less_equal(op.view_type.span, op.room)
-        ):
-            zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
-            view = ViewOp(op.buffer, op.view_type, zero)
-            inherit_location(op, [zero, view])
-            view.view.name_hint = op.view.name_hint
-            Rewriter.replace_op(op, [zero, view], [view.view])
 
 
 def _check_lengths(func: PrimFuncOp) -> None:

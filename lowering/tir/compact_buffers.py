@@ -71,7 +71,14 @@ def _compact_all(func: PrimFuncOp) -> None:
     space = IndexSpace(func) if allocations else None
     for allocation in allocations:
         if space is not None and (box := _Region(func, space, allocation).box()) is not None:
-            _shrink(func, space, allocation, box)
+            kind, users = allocation.buffer_type, _users(allocation)
+            for op in users:
+                _move_indices(func, space, op, [axis.lower for axis in box])
+            small = BufferType([axis.extent for axis in box], kind.dtype, scope=kind.scope, align=kind.align)
+            Rewriter.replace_value_with_new_type(allocation.buffer, small)
+            for op in users:
+                if isinstance(op, MatchBufferOp):
+                    _restride(op)
 
 
 def _may_shrink(allocation: AllocBufferOp) -> bool:
@@ -181,17 +188,6 @@ def _least_bound(length: Dim) -> Dim:
 
 def _users(allocation: AllocBufferOp) -> list[User]:
     return [cast("User", use.operation) for use in allocation.buffer.uses]
-
-
-def _shrink(func: PrimFuncOp, space: IndexSpace, allocation: AllocBufferOp, box: Sequence[AxisRange]) -> None:
-    kind, users = allocation.buffer_type, _users(allocation)
-    for op in users:
-        _move_indices(func, space, op, [axis.lower for axis in box])
-    small = BufferType([axis.extent for axis in box], kind.dtype, scope=kind.scope, align=kind.align)
-    Rewriter.replace_value_with_new_type(allocation.buffer, small)
-    for op in users:
-        if isinstance(op, MatchBufferOp):
-            _restride(op)
 
 
 def _move_indices(func: PrimFuncOp, space: IndexSpace, op: User, starts: Sequence[Dim]) -> None:

@@ -158,7 +158,11 @@ def hoist_checks(func: PrimFuncOp, accesses: Sequence[UnprovenAccess], before: O
     top = list(func.body.block.ops)
     if any(isinstance(op, AssertOp) for op in top[top.index(before) :]) or not _may_move(func, accesses):
         return False
-    for nest, group in groupby(accesses, lambda access: _child_of(func, access.op)):
+
+    def nest_of(access: UnprovenAccess) -> Operation:
+        return next((each for each in (access.op, *ancestors(access.op)) if each.parent_op() is func), access.op)
+
+    for nest, group in groupby(accesses, nest_of):
         _Copy(top[top.index(before) : top.index(nest)], nest).insert(list(group), before)
     for access in accesses:
         access.op.attributes[CHECKED] = UnitAttr()
@@ -173,11 +177,6 @@ def hoist_checks(func: PrimFuncOp, accesses: Sequence[UnprovenAccess], before: O
             first = 2 if isinstance(access.op, StoreOp) else 1
             access.op.operands[first + access.axis] = inside.result
     return True
-
-
-def _child_of(func: PrimFuncOp, op: Operation) -> Operation:
-    """The op of the function's body that an op is in."""
-    return next((each for each in (op, *ancestors(op)) if each.parent_op() is func), op)
 
 
 def _may_move(func: PrimFuncOp, accesses: Sequence[UnprovenAccess]) -> bool:

@@ -65,7 +65,16 @@ def _move(block: BlockOp, init: InitOp, placement: InitPlacement) -> None:
         if op not in wanted:
             continue
         if isinstance(op, ForOp):
-            copy = _copy_loop(op, values)
+            # The loop without its body.
+            copy = ForOp(
+                values.get(op.upper, op.upper),
+                lower=None if op.lower is None else values.get(op.lower, op.lower),
+                kind=op.kind.data,
+                annotations=None if op.annotations is None else op.annotations.data,
+                name_hint=op.induction_var.name_hint,
+            )
+            copy.location = op.location
+            values[op.induction_var] = copy.induction_var
             Rewriter.insert_op(copy, point)
             point = InsertPoint.at_end(copy.body.block)
         else:
@@ -73,20 +82,6 @@ def _move(block: BlockOp, init: InitOp, placement: InitPlacement) -> None:
     for op in _init_block(block, init, placement, values):
         Rewriter.insert_op(op, point)
     Rewriter.erase_op(init)
-
-
-def _copy_loop(loop: ForOp, values: dict[SSAValue, SSAValue]) -> ForOp:
-    """The loop without its body."""
-    copy = ForOp(
-        values.get(loop.upper, loop.upper),
-        lower=None if loop.lower is None else values.get(loop.lower, loop.lower),
-        kind=loop.kind.data,
-        annotations=None if loop.annotations is None else loop.annotations.data,
-        name_hint=loop.induction_var.name_hint,
-    )
-    copy.location = loop.location
-    values[loop.induction_var] = copy.induction_var
-    return copy
 
 
 def _init_block(
@@ -165,7 +160,19 @@ class LowerBlock(RewritePattern):
                 rewriter.erase(inner)
         init = op.init
         if init is not None:
-            _lower_init(op, init, rewriter)
+            # Guards the init by a branch that is taken if all reduce and scan iterators are 0.
+            at_zero = [iterator.binding for iterator in op.iterators if iterator.kind.is_reduced]
+            conditions = [binding for binding in at_zero if not _is_zero(binding)]
+            if not conditions:
+                rewriter.inline_block(init.body.block, InsertPoint.before(init))
+                rewriter.erase(init)
+            else:
+                ops = _all_zero(conditions)
+                body = Region(Block())
+                rewriter.inline_block(init.body.block, InsertPoint.at_end(body.block))
+                branch = IfOp(ops[-1], body)
+                inherit_location(init, [*ops, branch])
+                rewriter.replace(init, [*ops, branch], [])
         point = InsertPoint.before(op)
         if op.condition is not None:
             guard = IfOp(op.condition)
@@ -174,22 +181,6 @@ class LowerBlock(RewritePattern):
             point = InsertPoint.at_end(guard.then_body.block)
         rewriter.inline_block(op.body.block, point, list(op.bindings))
         rewriter.erase(op)
-
-
-def _lower_init(op: BlockOp, init: InitOp, rewriter: PatternRewriter) -> None:
-    """Guards the init by a branch that is taken if all reduce and scan iterators are 0."""
-    at_zero = [iterator.binding for iterator in op.iterators if iterator.kind.is_reduced]
-    conditions = [binding for binding in at_zero if not _is_zero(binding)]
-    if not conditions:
-        rewriter.inline_block(init.body.block, InsertPoint.before(init))
-        rewriter.erase(init)
-        return
-    ops = _all_zero(conditions)
-    body = Region(Block())
-    rewriter.inline_block(init.body.block, InsertPoint.at_end(body.block))
-    branch = IfOp(ops[-1], body)
-    inherit_location(init, [*ops, branch])
-    rewriter.replace(init, [*ops, branch], [])
 
 
 def _is_zero(value: SSAValue) -> bool:

@@ -192,7 +192,17 @@ class BindParamsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Symbols first, then the constants, then the signature."""
         func = find_entry(op, self.func)
-        given = _by_index(func, self.params)
+        # The values by the index of the parameter.
+        names = func.param_names
+        given: dict[int, Any] = {}
+        for key, value in self.params.items():
+            if key not in (names if isinstance(key, str) else range(len(names))):
+                listed = ", ".join(names) or "none"
+                fail(func, f"@{func.sym_name.data} has the parameters {listed}, got a value for {key}")
+            index = names.index(key) if isinstance(key, str) else key
+            if index in given:
+                fail(func, f"@{func.sym_name.data} got two values for parameter #{index}")
+            given[index] = value
         constants = {i: ConstantOp(elements(value)) for i, value in given.items() if not isinstance(value, str)}
         bind_symbols(func, _symbol_values(func, constants))
         for index, value in sorted(given.items(), reverse=True):
@@ -216,21 +226,6 @@ class BindParamsPass(ModulePass):
         func.function_type = FuncType(kept, old.ret, pure=old.pure, symbols=old.symbols)
         func.name_params([name for index, name in enumerate(names) if index not in indices])
         settle_function(func)
-
-
-def _by_index(func: FuncOp, params: Mapping[int | str, Any]) -> dict[int, Any]:
-    """The values by the index of the parameter."""
-    names = func.param_names
-    found: dict[int, Any] = {}
-    for key, value in params.items():
-        if key not in (names if isinstance(key, str) else range(len(names))):
-            listed = ", ".join(names) or "none"
-            fail(func, f"@{func.sym_name.data} has the parameters {listed}, got a value for {key}")
-        index = names.index(key) if isinstance(key, str) else key
-        if index in found:
-            fail(func, f"@{func.sym_name.data} got two values for parameter #{index}")
-        found[index] = value
-    return found
 
 
 def _symbol_values(func: FuncOp, constants: Mapping[int, ConstantOp]) -> dict[str, int]:

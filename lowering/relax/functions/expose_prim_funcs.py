@@ -1,5 +1,6 @@
-"""`expose-prim-funcs`: PrimFuncs that functions call, or that stand alone, are kernels of their own; and relax
-functions that call PrimFuncs used as values.
+"""`expose-prim-funcs`: PrimFuncs get relax functions that call them.
+
+A public one that stands alone gets a function of its name, and one that is used as a value a private one.
 """
 
 from __future__ import annotations

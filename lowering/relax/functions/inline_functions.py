@@ -22,7 +22,7 @@ from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.scope import called_functions, prover_at
-from relax_dialect.struct_info.match import Match, Verdict, is_subtype, match_types
+from relax_dialect.struct_info.match import Verdict, is_subtype, match_types
 from relax_dialect.struct_info.symbols import fresh_name, substitute
 from relax_dialect.struct_info.types import StructInfo, TupleType, as_struct_infos
 from relax_dialect.traits import ControlFlow
@@ -69,7 +69,17 @@ class _Inlining:
             callee.symbols,
             self.prover,
         )
-        self.checked = _symbols_known_at_run_time(callee, match)
+        # The symbols of the callee that are read from a value, or whose value has to be checked when it is known.
+        if any(inserted.check.kind is CheckKind.NON_NEGATIVE for inserted in match.dim_checks):
+            self.checked = callee.symbols
+        else:
+            within = {check.symbol.symbol.data for check in match.bound_checks}
+            self.checked = [
+                bound
+                for bound in callee.symbols
+                if bound.symbol.data in within
+                or not match.slots.keys().isdisjoint(match.bindings[bound.symbol.data].symbols)
+            ]
         # New names, which become taken, for all symbols that the callee binds.
         own = all_symbols(callee)
         renamed: dict[str, Dim] = {}
@@ -177,18 +187,6 @@ class _Inlining:
         for op in ops:
             for inner in op.walk():
                 inner.location = self.call.location
-
-
-def _symbols_known_at_run_time(callee: FuncOp, match: Match) -> Sequence[SymbolAttr]:
-    """The symbols of the callee that are read from a value, or whose value has to be checked when it is known."""
-    if any(inserted.check.kind is CheckKind.NON_NEGATIVE for inserted in match.dim_checks):
-        return callee.symbols
-    within = {check.symbol.symbol.data for check in match.bound_checks}
-    return [
-        bound
-        for bound in callee.symbols
-        if bound.symbol.data in within or not match.slots.keys().isdisjoint(match.bindings[bound.symbol.data].symbols)
-    ]
 
 
 class InlineFunctionsPass(ModulePass):

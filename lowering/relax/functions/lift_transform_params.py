@@ -132,7 +132,17 @@ class _Lifting:
             self.func.function_type.ret,
             named | {bound.symbol.data for bound, witness in used if witness.first_use is not None},
         )
-        self._fill(new)
+        # Copies the ops, with the constants that they use, into the new function.
+        mapping: dict[SSAValue, SSAValue] = dict(zip(self.weights, new.params, strict=True))
+        for weight, param in zip(self.weights, new.params, strict=True):
+            param.name_hint = weight.name_hint
+        new.name_params(self.func.param_names[len(self.func.params) - len(self.weights) :])
+        constants = dict.fromkeys(value.owner for op in self.ops for value in op.operands if value not in self._values)
+        ops = [op.clone(mapping) for op in (*constants, *self.ops) if isinstance(op, Operation)]
+        result = TupleOp(*(mapping[value] for value in self.outputs))
+        end = ReturnOp(result.result)
+        new.body.block.add_ops([*ops, result, end])
+        inherit_location(self.func, [new, result, end])
         self._take_out(changed)
         Rewriter.insert_op(new, InsertPoint.before(self.func))
 
@@ -153,23 +163,17 @@ class _Lifting:
             )
         return info
 
-    def _fill(self, new: FuncOp) -> None:
-        """Copies the ops, with the constants that they use, into the new function."""
-        mapping: dict[SSAValue, SSAValue] = dict(zip(self.weights, new.params, strict=True))
-        for weight, param in zip(self.weights, new.params, strict=True):
-            param.name_hint = weight.name_hint
-        new.name_params(self.func.param_names[len(self.func.params) - len(self.weights) :])
-        constants = dict.fromkeys(value.owner for op in self.ops for value in op.operands if value not in self._values)
-        ops = [op.clone(mapping) for op in (*constants, *self.ops) if isinstance(op, Operation)]
-        result = TupleOp(*(mapping[value] for value in self.outputs))
-        end = ReturnOp(result.result)
-        new.body.block.add_ops([*ops, result, end])
-        inherit_location(self.func, [new, result, end])
-
     def _take_out(self, info: FuncType) -> None:
         func, block = self.func, self.func.body.block
         moved = set(self.ops)
-        names = self._names()
+        # The names of the parameters that the function will have: those there were, then those of what is computed.
+        old: dict[SSAValue, str] = dict(zip(self.func.params, self.func.param_names, strict=True))
+        names = [old[param] for param in self.func.params if param not in self.weights]
+        taken = {*names, *(old[value] for value in self.outputs if value in old)}
+        for value in self.outputs:
+            name = old.get(value) or fresh_name(value.name_hint or f"arg{len(names)}", taken)
+            names.append(name)
+            taken.add(name)
         for value in self.outputs:
             param = block.insert_arg(value.type, len(block.args))
             param.name_hint = value.name_hint
@@ -185,17 +189,6 @@ class _Lifting:
         for argument in (*self.weights, *gone):
             block.erase_arg(argument)
         func.name_params(names)
-
-    def _names(self) -> list[str]:
-        """The names of the parameters that the function will have: those there were, then those of what is computed."""
-        old: dict[SSAValue, str] = dict(zip(self.func.params, self.func.param_names, strict=True))
-        names = [old[param] for param in self.func.params if param not in self.weights]
-        taken = {*names, *(old[value] for value in self.outputs if value in old)}
-        for value in self.outputs:
-            name = old.get(value) or fresh_name(value.name_hint or f"arg{len(names)}", taken)
-            names.append(name)
-            taken.add(name)
-        return names
 
 
 def _straight_line(func: FuncOp) -> Iterator[Operation]:

@@ -146,7 +146,13 @@ def _expand_entry(func: FuncOp, plan: Sequence[_Fields]) -> None:
     func.function_type = FuncType(params, old.ret, pure=old.pure, symbols=old.symbols)
     func.name_params(names)
     Rewriter.insert_op(made, InsertPoint.at_start(block))
-    _read_directly(made)
+    for op in reversed(made):
+        for use in list(op.result.uses):
+            if isinstance(use.operation, TupleGetOp):
+                field = op.fields[use.operation.index.value.data]
+                if field.type == use.operation.result.type:
+                    Rewriter.replace_op(use.operation, [], [field])
+        erase_dead((op,))
 
 
 def _names(func: FuncOp, plan: Sequence[_Fields]) -> list[str]:
@@ -174,17 +180,6 @@ def _put_together(leaves: Iterator[SSAValue], fields: _Fields, func: FuncOp, mad
     inherit_location(func, op)
     made.append(op)
     return op.result
-
-
-def _read_directly(made: Sequence[TupleOp]) -> None:
-    """Reads of the tuples become their fields; tuples without other uses go. Outer ones come first."""
-    for op in reversed(made):
-        for use in list(op.result.uses):
-            if isinstance(use.operation, TupleGetOp):
-                field = op.fields[use.operation.index.value.data]
-                if field.type == use.operation.result.type:
-                    Rewriter.replace_op(use.operation, [], [field])
-        erase_dead((op,))
 
 
 class RemoveUnusedOutputsPass(ModulePass):
@@ -274,7 +269,17 @@ class _Outputs:
                 self._read(func, index)
         shrinking = [func for func in self.functions if len(self.read[func]) < _fields(func)]
         for func in shrinking:
-            self._rewrite_return(func)
+            # Returns the kept fields; what a call returns as it is if that keeps the same fields.
+            old, end, kept = func.function_type, _return_op(func), self._kept(func)
+            value = end.value
+            func.function_type = FuncType(old.params, _shrunk(old.ret, kept), pure=old.pure, symbols=old.symbols)
+            if func.result_names is not None:
+                func.result_names = ArrayAttr([func.result_names.data[index] for index in kept])
+            callee = self._callee.get(value.owner) if isinstance(value.owner, CallOp) else None
+            if not (callee is not None and self._kept(callee) == kept):
+                end.operands[0] = tuple_of([field_of(value, index, end) for index in kept], end)
+                if isinstance(value.owner, Operation):
+                    erase_dead((value.owner,))
         for func in shrinking:
             for call in self.functions[func]:
                 self._rewrite_call(func, call)
@@ -302,20 +307,6 @@ class _Outputs:
 
     def _kept(self, func: FuncOp) -> list[int]:
         return sorted(self.read[func])
-
-    def _rewrite_return(self, func: FuncOp) -> None:
-        """Returns the kept fields; what a call returns as it is if that keeps the same fields."""
-        old, end, kept = func.function_type, _return_op(func), self._kept(func)
-        value = end.value
-        func.function_type = FuncType(old.params, _shrunk(old.ret, kept), pure=old.pure, symbols=old.symbols)
-        if func.result_names is not None:
-            func.result_names = ArrayAttr([func.result_names.data[index] for index in kept])
-        callee = self._callee.get(value.owner) if isinstance(value.owner, CallOp) else None
-        if callee is not None and self._kept(callee) == kept:
-            return
-        end.operands[0] = tuple_of([field_of(value, index, end) for index in kept], end)
-        if isinstance(value.owner, Operation):
-            erase_dead((value.owner,))
 
     def _rewrite_call(self, func: FuncOp, call: CallOp) -> None:
         kept = self._kept(func)
@@ -405,7 +396,20 @@ class _Parameters:
                 self._rewrite_sites(func)
         for func, indices in dropped.items():
             if indices:
-                self._rewrite_entry(func)
+                block = func.body.block
+                reduced, _ = self._reduced(func)
+                kept = {bound.symbol.data for bound in reduced.symbols}
+                names = [func.param_names[index] for index in sorted(self.needed[func])]
+                gone = [func.params[index] for index in self._dropped(func)]
+                gone += [
+                    witness
+                    for bound, witness in zip(func.symbols, func.witnesses, strict=True)
+                    if bound.symbol.data not in kept
+                ]
+                func.function_type = reduced
+                for argument in gone:
+                    block.erase_arg(argument)
+                func.name_params(names)
         return any(dropped.values())
 
     def _dropped(self, func: FuncOp) -> list[int]:
@@ -483,22 +487,6 @@ class _Parameters:
             owners = [value.owner for value in given_values(site)]
             replace_values(site, self._kept_values(site))
             erase_dead(owner for owner in owners if isinstance(owner, Operation))
-
-    def _rewrite_entry(self, func: FuncOp) -> None:
-        block = func.body.block
-        reduced, _ = self._reduced(func)
-        kept = {bound.symbol.data for bound in reduced.symbols}
-        names = [func.param_names[index] for index in sorted(self.needed[func])]
-        gone = [func.params[index] for index in self._dropped(func)]
-        gone += [
-            witness
-            for bound, witness in zip(func.symbols, func.witnesses, strict=True)
-            if bound.symbol.data not in kept
-        ]
-        func.function_type = reduced
-        for argument in gone:
-            block.erase_arg(argument)
-        func.name_params(names)
 
 
 def _can_be_entered(func: FuncType) -> bool:

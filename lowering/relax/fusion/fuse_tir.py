@@ -300,7 +300,8 @@ class _Kernels:
             numbers = kernel.constants()
             known = agreed.setdefault(kernel.key, numbers)
             if known is not numbers:
-                agreed[kernel.key] = tuple(a if _same(a, b) else None for a, b in zip(known, numbers, strict=True))
+                pairs = zip(known, numbers, strict=True)
+                agreed[kernel.key] = tuple(a if repr(a) == repr(b) else None for a, b in pairs)
         for kernel in kernels:
             kernel.numbers = agreed[kernel.key]
         return kernels
@@ -325,11 +326,6 @@ class _Kernels:
         constants = [value.owner for value in kernel.omitted if isinstance(value.owner, Operation)]
         Rewriter.replace_op(group, call)
         erase_dead(constants)
-
-
-def _same(one: Number | None, other: Number | None) -> bool:
-    """Whether two numbers have the same bits; `-0.0` and `0.0` have not."""
-    return repr(one) == repr(other)
 
 
 def _remove_unused(module: ModuleOp, names: Iterable[str]) -> None:

@@ -160,7 +160,11 @@ class _Producer:
             values[index] = position
         for iterator in self.block.body.block.args:
             if iterator not in values and iterator.uses:
-                values[iterator] = self._zero(load)
+                # The only value of an iterator that has no other.
+                op = arith.ConstantOp(IntegerAttr(0, IndexType()))
+                op.location = load.location
+                Rewriter.insert_op(op, InsertPoint.before(load))
+                values[iterator] = op.result
         code = [op for op in self.block.body.block.ops if op is not self.store]
         if moved:
             for op in code:
@@ -172,13 +176,6 @@ class _Producer:
                 accesses.add(op.walk())
         Rewriter.insert_op(code, InsertPoint.before(load))
         return values.get(self.store.value, self.store.value)
-
-    def _zero(self, load: LoadOp) -> SSAValue:
-        """The only value of an iterator that has no other."""
-        op = arith.ConstantOp(IntegerAttr(0, IndexType()))
-        op.location = load.location
-        Rewriter.insert_op(op, InsertPoint.before(load))
-        return op.result
 
 
 def _perfect_nest(block: BlockOp) -> Operation | None:

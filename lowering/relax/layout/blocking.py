@@ -367,7 +367,12 @@ def _split(op: SplitOp, known: Known) -> Step | None:
     if channels is None or axis == 0:
         return None
     if axis > 1:
-        return Step(op, [Role.BLOCKS], [channels] * len(op.res), lambda operands: [_remade_split(op, operands, axis)])
+        return Step(
+            op,
+            [Role.BLOCKS],
+            [channels] * len(op.res),
+            lambda operands: [op.with_operands(operands, axis=integer(axis))],
+        )
     parts = [None if (dims := dims_of(part)) is None else dims[1].constant_value for part in op.res]
     known_parts = [part for part in parts if part]
     if len(known_parts) < len(parts) or not all(map(known.blocking.is_whole, known_parts)):
@@ -375,10 +380,6 @@ def _split(op: SplitOp, known: Known) -> Step | None:
     size = known.blocking.size
     ends = [sum(known_parts[: index + 1]) // size for index in range(len(known_parts) - 1)]
     return Step(op, [Role.BLOCKS], known_parts, lambda operands: [SplitOp(operands[0], indices=ends, axis=1)])
-
-
-def _remade_split(op: SplitOp, operands: Sequence[SSAValue], axis: int) -> Operation:
-    return op.with_operands(operands, axis=integer(axis))
 
 
 def _pad(op: PadOp, known: Known) -> Step | None:

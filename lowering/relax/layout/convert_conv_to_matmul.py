@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.registry import Pass
@@ -66,7 +65,25 @@ class ConvertConv(RewritePattern):
             if size is None:
                 return
             depth, filters = (depth, size) if letter == "O" else (depth * size, filters)
-        weights = _matrix(op, depth, filters)
+        # The ops that give the kernel as a matrix with a column for each filter; constants are rearranged at once.
+        owner, is_transposed = op.w.owner, op.layouts[1].text[0] == "O"
+        elements = owner.sources if isinstance(owner, ConstantOp) else None
+        if isinstance(owner, ConstantOp) and elements is not None:
+            shape = (filters, depth) if is_transposed else (depth, filters)
+            order = (1, 0) if is_transposed else (0, 1)
+            made = computed(
+                lambda array: array.reshape(shape).transpose(order).copy(), elements, (depth, filters), elements.dtype
+            )
+            weight = owner.value
+            if isinstance(weight, WeightAttr):
+                weights = [ConstantOp(tensor_attr(made, f"{weight.weight_name}.matrix"))]
+            else:
+                weights = [ConstantOp(tensor_attr(made))]
+        elif not is_transposed:
+            weights = reshaped(op.w, [constant(depth), constant(filters)])
+        else:
+            matrix = reshaped(op.w, [constant(filters), constant(depth)])
+            weights = [*matrix, PermuteDimsOp(matrix[-1], [1, 0])]
         rows = reshaped(op.x, [data[0], constant(depth)])
         product = MatmulOp(rows[-1], weights[-1], op.out_dtype)
         whole = reshaped(product.result, list(result))
@@ -93,23 +110,3 @@ def _has_one_window(op: ForwardConvolutionOp) -> bool:
         lengths[letter] is sizes[letter] and (step == 1 or sizes[letter] is ONE)
         for letter, step in zip(spatial, windows.dilation, strict=True)
     )
-
-
-def _matrix(op: ForwardConvolutionOp, depth: int, filters: int) -> list[Operation]:
-    """The ops that give the kernel as a matrix with a column for each filter; constants are rearranged at once."""
-    owner, is_transposed = op.w.owner, op.layouts[1].text[0] == "O"
-    elements = owner.sources if isinstance(owner, ConstantOp) else None
-    if isinstance(owner, ConstantOp) and elements is not None:
-        shape = (filters, depth) if is_transposed else (depth, filters)
-        order = (1, 0) if is_transposed else (0, 1)
-        made = computed(
-            lambda array: array.reshape(shape).transpose(order).copy(), elements, (depth, filters), elements.dtype
-        )
-        weight = owner.value
-        if isinstance(weight, WeightAttr):
-            return [ConstantOp(tensor_attr(made, f"{weight.weight_name}.matrix"))]
-        return [ConstantOp(tensor_attr(made))]
-    if not is_transposed:
-        return reshaped(op.w, [constant(depth), constant(filters)])
-    matrix = reshaped(op.w, [constant(filters), constant(depth)])
-    return [*matrix, PermuteDimsOp(matrix[-1], [1, 0])]

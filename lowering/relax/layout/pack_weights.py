@@ -21,7 +21,7 @@ from lowering.kernels.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
 from lowering.kernels.gemm.dot_group_contraction import DotGroupContraction, find_dot_group_contraction
 from lowering.kernels.gemm.dot_group_step_order import LARGEST
 from lowering.kernels.structure.contraction import Contraction, find_contraction
-from lowering.kernels.structure.stages import Stage, find_inner_stages, find_program, find_stages
+from lowering.kernels.structure.stages import find_inner_stages, find_program, find_stages
 from lowering.registry import Pass, pass_target
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.callees import find_prim_func
@@ -174,7 +174,12 @@ def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]
     if not _may_have_panels(func):
         return {}
     found: dict[BlockArgument, list[PanelLayout | None]] = {}
-    stages, are_inner = _stages(func)
+    # The stages of a function, and whether they are inside of loops.
+    if func.may_alias is not None:
+        stages, are_inner = (), False
+    else:
+        program = find_program(func)
+        stages, are_inner = (find_inner_stages(func), True) if program is None else (find_stages(program) or (), False)
     for contraction in filter(None, map(find_contraction, stages)):
         loads = contraction.columns.loads
         if len(loads) == 1 and isinstance(loads[0].buffer, BlockArgument):
@@ -208,14 +213,6 @@ def _adds_along_one_axis(block: BlockOp) -> bool:
 def _is_one(value: SSAValue) -> bool:
     known = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     return isinstance(known, IntegerAttr) and known.value.data == 1
-
-
-def _stages(func: PrimFuncOp) -> tuple[Sequence[Stage], bool]:
-    """The stages of a function, and whether they are inside of loops."""
-    if func.may_alias is not None:
-        return (), False
-    program = find_program(func)
-    return (find_inner_stages(func), True) if program is None else (find_stages(program) or (), False)
 
 
 def _layout(contraction: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
@@ -252,7 +249,24 @@ def with_panels(func: PrimFuncOp, name: str, layouts: Mapping[int, PanelLayout])
         parameter = Rewriter.replace_value_with_new_type(parameter, _panel_type(kind, layout))
         for load in [use.operation for use in parameter.uses]:
             assert isinstance(load, LoadOp)  # as was found
-            _rewrite(load, layout, _sizes(kind))
+            # Reads from panels what was in a buffer with dimensions of these sizes.
+            sizes = _sizes(kind)
+            indices = Indices([])
+            if layout.parts > 1:
+                element = [index for index, size in zip(load.indices, sizes, strict=True) if size != 1]
+                sizes = [size for size in sizes if size != 1]
+                positions = group_indices(indices, element, sizes, layout.transposed, layout.width, layout.parts)
+            else:
+                *batch, r, j = load.indices
+                r, j = (j, r) if layout.transposed else (r, j)
+                panel, within = indices.split(j, layout.width)
+                positions = [*batch, panel, r, within]
+            new = LoadOp(load.buffer, positions)
+            new.result.name_hint = load.result.name_hint
+            for op in (*indices.emitted, new):
+                op.location = load.location
+            Rewriter.insert_op(indices.emitted, InsertPoint.before(load))
+            Rewriter.replace_op(load, new)
     return copy
 
 
@@ -270,26 +284,6 @@ def _panel_type(kind: BufferType, layout: PanelLayout) -> BufferType:
 
 def _sizes(kind: BufferType) -> list[int]:
     return [dim.constant_value or 0 for dim in kind.shape]
-
-
-def _rewrite(load: LoadOp, layout: PanelLayout, sizes: Sequence[int]) -> None:
-    """Reads from panels what was in a buffer with dimensions of these sizes."""
-    indices = Indices([])
-    if layout.parts > 1:
-        element = [index for index, size in zip(load.indices, sizes, strict=True) if size != 1]
-        sizes = [size for size in sizes if size != 1]
-        positions = group_indices(indices, element, sizes, layout.transposed, layout.width, layout.parts)
-    else:
-        *batch, r, j = load.indices
-        r, j = (j, r) if layout.transposed else (r, j)
-        panel, within = indices.split(j, layout.width)
-        positions = [*batch, panel, r, within]
-    new = LoadOp(load.buffer, positions)
-    new.result.name_hint = load.result.name_hint
-    for op in (*indices.emitted, new):
-        op.location = load.location
-    Rewriter.insert_op(indices.emitted, InsertPoint.before(load))
-    Rewriter.replace_op(load, new)
 
 
 def in_panels(value: TensorAttr, layout: PanelLayout) -> TensorAttr:
@@ -423,7 +417,16 @@ class _Packing:
             return
         used = {number: self._chosen_layout(weights, layouts[number]) for number, weights in chosen.items()}
         for number, weights in chosen.items():
-            call.operands[number] = self._constant(weights, used[number]).result
+            # A constant in panels, instead of the original.
+            layout = used[number]
+            if (weights, layout) not in self._made:
+                key = (weights.value, layout)
+                if key not in self._packed:
+                    self._packed[key] = in_panels(weights.value, layout)
+                new = self._made[weights, layout] = ConstantOp(self._packed[key])
+                new.location, new.result.name_hint = weights.location, weights.result.name_hint
+                Rewriter.insert_op(new, InsertPoint.after(weights))
+            call.operands[number] = self._made[weights, layout].result
             if not weights.result.uses:
                 Rewriter.erase_op(weights)
         self._replaced[func.sym_name.data] = None
@@ -456,17 +459,6 @@ class _Packing:
     def _layout(self, user: Operation, index: int) -> PanelLayout | None:
         func = find_prim_func(user, user.callee) if isinstance(user, CallTIROp) else None
         return None if func is None else self._layouts_of(func).get(index)
-
-    def _constant(self, old: ConstantOp, layout: PanelLayout) -> ConstantOp:
-        """A constant in panels, instead of the original."""
-        if (old, layout) not in self._made:
-            key = (old.value, layout)
-            if key not in self._packed:
-                self._packed[key] = in_panels(old.value, layout)
-            new = self._made[old, layout] = ConstantOp(self._packed[key])
-            new.location, new.result.name_hint = old.location, old.result.name_hint
-            Rewriter.insert_op(new, InsertPoint.after(old))
-        return self._made[old, layout]
 
     def clean(self) -> None:
         """Erases the PrimFuncs that have been replaced everywhere."""

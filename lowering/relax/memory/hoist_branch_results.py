@@ -77,7 +77,12 @@ def _hoist(op: IfOp) -> None:
             old.result.replace_uses_with_if(alloc.result, lambda use: not isinstance(use.operation, YieldOp))
     kept = [result for result in op.res if result not in hoisted]
     for region in (op.then_region, op.else_region):
-        _yield_only(region, [result.index for result in kept])
+        indices = [result.index for result in kept]
+        end = region.block.last_op
+        if isinstance(end, YieldOp):
+            new = YieldOp(*(end.operands[index] for index in indices))
+            inherit_location(end, new)
+            Rewriter.replace_op(end, new)
     for old in (each for made in hoisted.values() for each in made):
         Rewriter.erase_op(old)
     types = as_struct_infos(result.type for result in kept)
@@ -109,11 +114,3 @@ def _alloc(region: Region, result: OpResult) -> AllocTensorOp | None:
         return None
     once = sum(isinstance(use.operation, YieldOp) for use in made.result.uses) == 1
     return made if once and made.parent is region.block else None
-
-
-def _yield_only(region: Region, indices: list[int]) -> None:
-    end = region.block.last_op
-    if isinstance(end, YieldOp):
-        new = YieldOp(*(end.operands[index] for index in indices))
-        inherit_location(end, new)
-        Rewriter.replace_op(end, new)

@@ -62,18 +62,14 @@ class InsertKillsPass(ModulePass):
         inner = [each for func in functions for each in func.walk()]
         refuse_pure_regions((each for each in inner if each.has_trait(IsTerminator)), "the memory of values ends in it")
         for func in functions:
-            _refuse_closures(func)
+            for inner in func.walk():
+                if isinstance(inner, ClosureOp):
+                    fail(inner, "has values that end with its own calls", "run 'lambda-lift' before")
             for block in [block for op in func.walk() for region in op.regions for block in region.blocks]:
                 _end_values(block)
             if func.function_type.pure and any(isinstance(each, KillOp) for each in func.walk()):
                 # To free what the function made itself is no effect that a caller sees.
                 func.properties["force_pure"] = UnitAttr()
-
-
-def _refuse_closures(func: FuncOp) -> None:
-    for inner in func.walk():
-        if isinstance(inner, ClosureOp):
-            fail(inner, "has values that end with its own calls", "run 'lambda-lift' before")
 
 
 def _end_values(block: Block) -> None:

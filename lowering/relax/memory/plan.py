@@ -131,17 +131,7 @@ def plan(buffers: Sequence[Buffer], prover: Prover) -> Plan:
     """Offsets such that buffers alive at the same step never overlap, for every value of the symbols."""
     sizes = [aligned(buffer.size) for buffer in buffers]
     offsets: dict[int, Dim] = {}
-    total = _pack_constants(buffers, sizes, offsets)
-    for slot in _share_slots(buffers, sizes, prover):
-        for user in slot.users:
-            offsets[user] = total
-        total = total + slot.size
-    naive = sum(sizes, constant(0))
-    return Plan(tuple(offsets[i] for i in range(len(buffers))), total, naive)
-
-
-def _pack_constants(buffers: Sequence[Buffer], sizes: Sequence[Dim], offsets: dict[int, Dim]) -> Dim:
-    """Place the buffers of constant size; returns the bytes used."""
+    # Place the buffers of constant size; returns the bytes used.
     constants = {i: value for i, size in enumerate(sizes) if (value := size.constant_value) is not None}
     placed: list[tuple[int, int, Buffer]] = []  # begin, end, buffer; by begin
     for i in sorted(constants, key=lambda i: (-constants[i], buffers[i].start)):
@@ -154,11 +144,8 @@ def _pack_constants(buffers: Sequence[Buffer], sizes: Sequence[Dim], offsets: di
             offset = max(offset, end)
         insort(placed, (offset, offset + constants[i], buffers[i]), key=lambda block: block[0])
         offsets[i] = constant(offset)
-    return constant(max((end for _, end, _ in placed), default=0))
-
-
-def _share_slots(buffers: Sequence[Buffer], sizes: Sequence[Dim], prover: Prover) -> list[_Slot]:
-    """Give every buffer of symbolic size a slot whose other users are dead while it lives."""
+    total = constant(max((end for _, end, _ in placed), default=0))
+    # Give every buffer of symbolic size a slot whose other users are dead while it lives.
     slots: list[_Slot] = []
     free: list[int] = []  # in the order in which they were made
     busy: list[tuple[int, int]] = []  # a heap of the last step of a slot's user, and the slot
@@ -174,7 +161,12 @@ def _share_slots(buffers: Sequence[Buffer], sizes: Sequence[Dim], prover: Prover
             slots[number].make_room(sizes[i], prover)
         slots[number].users.append(i)
         heappush(busy, (buffers[i].end, number))
-    return slots
+    for slot in slots:
+        for user in slot.users:
+            offsets[user] = total
+        total = total + slot.size
+    naive = sum(sizes, constant(0))
+    return Plan(tuple(offsets[i] for i in range(len(buffers))), total, naive)
 
 
 def _best_slot(slots: Sequence[_Slot], free: Sequence[int], size: Dim, prover: Prover) -> int | None:

@@ -312,7 +312,17 @@ class _Function:
                 continue
             uses = self._other_uses(call, part, whole)
             if uses is not None and self._is_free(call, whole, copied.region):
-                self._move(part, whole, copied.region, uses)
+                # Lets all who use a part use its region of the whole, which is made in time.
+                if self._steps[part] < self._steps[whole]:
+                    whole.detach()
+                    Rewriter.insert_op(whole, InsertPoint.before(part))
+                    self._steps[whole] = self._steps[part]
+                for use in uses:
+                    make = partial(in_place_of, use.kernel, use.number, copied.region)
+                    variant = self._kernels.of(use.kernel, (use.number, copied.region), "part", make)
+                    values = [whole.result if value is part.result else value for value in use.call.arguments]
+                    made = self._replace(use.call, variant, values)
+                    self._regions[made, whole.result] = copied.region
                 moved[copied.operand] = part
         if not moved:
             return
@@ -358,19 +368,6 @@ class _Function:
         if kernel is None or shared or not can_be_part(kernel, use.index):
             return None
         return _Use(user, kernel, use.index)
-
-    def _move(self, part: AllocTensorOp, whole: AllocTensorOp, region: Region, uses: Sequence[_Use]) -> None:
-        """Lets all who use a part use its region of the whole, which is made in time."""
-        if self._steps[part] < self._steps[whole]:
-            whole.detach()
-            Rewriter.insert_op(whole, InsertPoint.before(part))
-            self._steps[whole] = self._steps[part]
-        for use in uses:
-            make = partial(in_place_of, use.kernel, use.number, region)
-            variant = self._kernels.of(use.kernel, (use.number, region), "part", make)
-            values = [whole.result if value is part.result else value for value in use.call.arguments]
-            made = self._replace(use.call, variant, values)
-            self._regions[made, whole.result] = region
 
     def _replace(self, call: CallKernelOp, kernel: PrimFuncOp, values: Sequence[SSAValue]) -> CallKernelOp:
         made = CallKernelOp(kernel.sym_name.data, values, [size.data for size in call.sizes])

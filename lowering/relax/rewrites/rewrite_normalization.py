@@ -77,11 +77,6 @@ def _over_root(x: Pattern, variance: Pattern) -> Pattern:
     return x / root | _product(x, inverse)
 
 
-def _over(x: Pattern, total: Pattern) -> Pattern:
-    """`x / total`, or the product with the reciprocal."""
-    return x / total | _product(x, is_op("relax.reciprocal")(total))
-
-
 class RecognizeLayerNorm(RewriteMatch):
     """`(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + e) * gamma + beta  ->  layer_norm(x, gamma, beta)`."""
 
@@ -126,7 +121,7 @@ class RecognizeSoftmax(RewriteMatch):
         self.maximum = is_op("relax.max")(self.x)
         grown = is_op("relax.exp")(self.x - self.maximum) | is_op("relax.exp")(self.x)
         self.total = is_op("relax.sum")(grown)
-        super().__init__(_over(grown, self.total))
+        super().__init__(grown / self.total | _product(grown, is_op("relax.reciprocal")(self.total)))
 
     @override
     def replacement(self, found: Match) -> Sequence[Operation] | None:

@@ -74,7 +74,13 @@ class ApplyNumber(RewritePattern):
         if rule is None:
             return
         for value, other in ((op.x, op.y), (op.y, op.x)):
-            number = _number(other)
+            # The number that all elements of a constant are.
+            array = array_of(other)
+            if array is None or not array.size or array.dtype.kind == "b" or not (array == array.reshape(-1)[0]).all():
+                number = None
+            else:
+                first = array.reshape(-1)[0]
+                number = int(first) if array.dtype.kind in "iu" else float(first)
             if number is not None and (value is op.x or op.SCALAR.commutative):
                 _replace(op, rule(value, other, number), rewriter)
                 return
@@ -87,15 +93,6 @@ def _replace(op: BinaryOp, found: Simplified, rewriter: PatternRewriter) -> None
             rewriter.replace(op, [], [found])
     elif found is not None and found[-1].result_types == op.result_types:
         rewriter.replace(op, found)
-
-
-def _number(value: SSAValue) -> Number | None:
-    """The number that all elements of a constant are."""
-    array = array_of(value)
-    if array is None or not array.size or array.dtype.kind == "b" or not (array == array.reshape(-1)[0]).all():
-        return None
-    first = array.reshape(-1)[0]
-    return int(first) if array.dtype.kind in "iu" else float(first)
 
 
 def _add(x: SSAValue, other: SSAValue, number: Number) -> Simplified:

@@ -1,5 +1,6 @@
-"""`simplify-reshapes`: fewer reshapes, and none between operators that one kernel can compute; and what the passes on
-permutations and reshapes ask of operators.
+"""`simplify-reshapes`: fewer reshapes, and none between operators that one kernel can compute.
+
+The passes on permutations share what they ask of operators.
 """
 
 from __future__ import annotations

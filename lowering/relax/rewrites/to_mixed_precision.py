@@ -208,20 +208,17 @@ class _Values:
         cast = self._casts.get((value, user.parent))
         maker = None if cast is None else cast.owner
         if cast is None or not isinstance(maker, Operation) or not unchanged_between([value], maker, user):
-            cast = self._casts[value, user.parent] = self._converted(value, user, rewriter)
+            # A conversion before the user, or another constant.
+            maker = value.owner
+            array = maker.array if isinstance(maker, ConstantOp) else None
+            if array is None:
+                new = AstypeOp(value, self.dtype)
+            else:
+                new = ConstantOp(tensor_attr(array.astype(numpy_dtype(self.dtype))))
+                new.result.name_hint = value.name_hint
+            rewriter.insert(new, InsertPoint.before(user))
+            cast = self._casts[value, user.parent] = new.result
         return cast
-
-    def _converted(self, value: SSAValue, user: Operation, rewriter: PatternRewriter) -> SSAValue:
-        """A conversion before the user, or another constant."""
-        maker = value.owner
-        array = maker.array if isinstance(maker, ConstantOp) else None
-        if array is None:
-            new = AstypeOp(value, self.dtype)
-        else:
-            new = ConstantOp(tensor_attr(array.astype(numpy_dtype(self.dtype))))
-            new.result.name_hint = value.name_hint
-        rewriter.insert(new, InsertPoint.before(user))
-        return new.result
 
 
 def _wanted(func: FuncOp) -> set[SSAValue]:
