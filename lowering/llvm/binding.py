@@ -1,5 +1,6 @@
-"""The part of `llvmlite.binding` that we use, typed; the library is loaded on the first call. And the error of code
-generation, with what LLVM writes on stderr.
+"""The part of `llvmlite.binding` that we use, typed.
+
+The library is loaded on the first call; what LLVM writes on stderr becomes part of the error of code generation.
 """
 
 from __future__ import annotations

@@ -156,7 +156,17 @@ def _optimized(text: str, target: Target, options: CompileOptions) -> ModuleRef:
         return module
     machine = target_machine(target, options.opt_level)
     if _loops_are_done(text):
-        _simplify(module, machine, min(options.opt_level, 2), text)
+        # What every function needs, and what loops with a count of turns ask for. Nothing is inlined, and what does
+        # not change in a loop is before it already: a tenth of the time of everything, for the same code in the loops
+        # that count. Only where loops repeat work it takes a third to a half.
+        level = min(options.opt_level, 2)
+        builder = llvm().create_pass_builder(machine, _tuning(level, loops=False))
+        usual = builder.getFunctionPassManager() if _WHOLE.search(text) else _brief()
+        passes = [usual, *([_unrolling()] if _UNROLL in text else [])]
+        for function in module.functions:
+            if not function.is_declaration:
+                for each in passes:
+                    each.run(function, builder)
     else:
         # Everything that LLVM has for this level.
         builder = llvm().create_pass_builder(machine, _tuning(options.opt_level, loops=options.opt_level >= 2))
@@ -167,20 +177,6 @@ def _optimized(text: str, target: Target, options: CompileOptions) -> ModuleRef:
 def _loops_are_done(text: str) -> bool:
     """Whether LLVM has nothing to add to the loops: who wrote vectors has unrolled too, and no hint asks for more."""
     return _VECTOR.search(text) is not None and _WISH.search(text) is None
-
-
-def _simplify(module: ModuleRef, machine: TargetMachine, level: int, text: str) -> None:
-    """What every function needs, and what loops with a count of turns ask for. Nothing is inlined, and what does not
-    change in a loop is before it already: a tenth of the time of everything, for the same code in the loops that
-    count. Only where loops repeat work it takes a third to a half.
-    """
-    builder = llvm().create_pass_builder(machine, _tuning(level, loops=False))
-    usual = builder.getFunctionPassManager() if _WHOLE.search(text) else _brief()
-    passes = [usual, *([_unrolling()] if _UNROLL in text else [])]
-    for function in module.functions:
-        if not function.is_declaration:
-            for each in passes:
-                each.run(function, builder)
 
 
 def _brief() -> FunctionPasses:

@@ -74,7 +74,8 @@ class TypeNames:
             case llvm.LLVMVoidType():
                 return "void"
             case llvm.LLVMFunctionType():
-                return self._function(type_)
+                inputs = [self(parameter) for parameter in type_.inputs.data]
+                return f"{self(type_.output)} ({', '.join(inputs + ['...'] * type_.is_variadic)})"
             case _:
                 raise CodegenError(f"type {type_} has no LLVM spelling, lower it before code generation")
 
@@ -86,10 +87,6 @@ class TypeNames:
         if self.definitions.setdefault(name, body) != body:
             raise CodegenError(f"struct {name} is defined twice, as {self.definitions[name]} and as {body}")
         return name
-
-    def _function(self, type_: llvm.LLVMFunctionType) -> str:
-        inputs = [self(parameter) for parameter in type_.inputs.data]
-        return f"{self(type_.output)} ({', '.join(inputs + ['...'] * type_.is_variadic)})"
 
 
 def quoted(name: str) -> str:

@@ -134,17 +134,7 @@ class FunctionText:
     def text(self) -> str:
         """All blocks, entry first."""
         blocks = list(self.function.body.blocks)
-        self._name_everything(blocks)
-        bodies = [self._block(block) for block in blocks]
-        parts: list[str] = []
-        for block, body in zip(blocks, bodies, strict=True):
-            parts.append(f"{self.labels[block]}:\n")
-            parts += self._phis(block) if block is not blocks[0] else []
-            parts += body
-        return "".join(parts + self.edge_blocks)
-
-    def _name_everything(self, blocks: Sequence[Block]) -> None:
-        """Every value is named before the first line, since a phi may use a value of a later block."""
+        # Every value is named before the first line, since a phi may use a value of a later block.
         names = self.names
         for index, argument in enumerate(blocks[0].args):
             self._name(argument, f"%a{index}")
@@ -156,6 +146,13 @@ class FunctionText:
             for op in block.ops:
                 for result in op.results:
                     self._name(result, self._operand(op, result) or f"%v{len(names)}")
+        bodies = [self._block(block) for block in blocks]
+        parts: list[str] = []
+        for block, body in zip(blocks, bodies, strict=True):
+            parts.append(f"{self.labels[block]}:\n")
+            parts += self._phis(block) if block is not blocks[0] else []
+            parts += body
+        return "".join(parts + self.edge_blocks)
 
     def _operand(self, op: Operation, result: SSAValue) -> str | None:
         """What is written where a value is used instead of a name; a long constant gets a name if it is used again."""

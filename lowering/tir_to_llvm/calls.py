@@ -453,17 +453,14 @@ def _check_sizes(e: Emitter, call: CallOp, callee: PrimFuncOp, sizes: Sequence[S
     expected_dims = DimValues(b, dict(zip(callee.symbol_names, sizes, strict=True)))
     for index, (argument, param) in enumerate(zip(call.arguments, callee.params, strict=True)):
         if isinstance(param.type, BufferType):
-            for expected, dim in _layouts(param.type, e.buffers[argument].type):
+            # What has to be equal: extents, the offset, and strides unless both are row-major without gaps.
+            got = e.buffers[argument].type
+            pairs = [*zip(param.type.shape, got.shape, strict=True), (param.type.offset, got.offset)]
+            if not (param.type.has_default_strides and got.has_default_strides):
+                pairs += zip(param.type.strides, got.strides, strict=True)
+            for expected, dim in pairs:
                 equal = b.compare("eq", expected_dims(expected), e.dim(dim))
                 _require(e, equal, f"{name}: argument #{index} has another shape or layout than expected")
-
-
-def _layouts(expected: BufferType, got: BufferType) -> list[tuple[Dim, Dim]]:
-    """What has to be equal: extents, the offset, and strides unless both are row-major without gaps."""
-    pairs = [*zip(expected.shape, got.shape, strict=True), (expected.offset, got.offset)]
-    if not (expected.has_default_strides and got.has_default_strides):
-        pairs += zip(expected.strides, got.strides, strict=True)
-    return pairs
 
 
 def _require(e: Emitter, condition: SSAValue, message: str) -> None:

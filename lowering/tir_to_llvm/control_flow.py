@@ -92,20 +92,6 @@ def lower_parallel(e: Emitter, loop: ForOp) -> None:
     if known[0] is not None and known[1] is not None and known[1] - known[0] <= 1:
         lower_serial(e, loop)
         return
-    captured = _captured(loop)
-    name = f"{e.state.name}.parallel{e.state.parallel_count}"
-    e.state.parallel_count += 1
-    arguments = [*e.symbols.values(), *[e.buffers[buffer].pointer for buffer in captured.buffers]]
-    arguments += [e.scalar(value) for value in captured.scalars]
-    can_fail = _define_part(e, loop, name, captured, [argument.type for argument in arguments])
-    context = _Context([argument.type for argument in arguments], can_fail)
-    _define_thread(e, name, context)
-    error = _call_team(e, loop, name, (lower, upper), arguments, context)
-    if error is not None:
-        e.fail_if_not_null(error)
-
-
-def _captured(loop: ForOp) -> Captured:
     # By identities, which are quicker than the hashes of values, and each value twice and more.
     inside = {id(loop.induction_var)}
     used: dict[int, SSAValue] = {}
@@ -118,11 +104,21 @@ def _captured(loop: ForOp) -> Captured:
     owners = [value.owner for value in outside]
     recomputed = [owner for owner in owners if isinstance(owner, DimOp | arith.ConstantOp)]
     kept = [value for value in outside if not isinstance(value.owner, DimOp | arith.ConstantOp)]
-    return Captured(
+    captured = Captured(
         tuple(value for value in kept if isinstance(value.type, BufferType)),
         tuple(value for value in kept if not isinstance(value.type, BufferType)),
         tuple(dict.fromkeys(recomputed)),
     )
+    name = f"{e.state.name}.parallel{e.state.parallel_count}"
+    e.state.parallel_count += 1
+    arguments = [*e.symbols.values(), *(e.buffers[buffer].pointer for buffer in captured.buffers)]
+    arguments += [e.scalar(value) for value in captured.scalars]
+    can_fail = _define_part(e, loop, name, captured, [argument.type for argument in arguments])
+    context = _Context([argument.type for argument in arguments], can_fail)
+    _define_thread(e, name, context)
+    error = _call_team(e, loop, name, (lower, upper), arguments, context)
+    if error is not None:
+        e.fail_if_not_null(error)
 
 
 def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: Sequence[Attribute]) -> bool:
@@ -381,15 +377,15 @@ def _grows_with(dim: Dim | None, lane: Dim) -> bool:
     if dim is None:
         return False
     name = lane.as_symbol
-    with_lane = [(coefficient, monomial) for coefficient, monomial in dim.terms if _mentions(monomial, name)]
+    with_lane = [
+        (coefficient, monomial)
+        for coefficient, monomial in dim.terms
+        if any(name in getattr(atom, "symbols", ()) for atom, _ in monomial)
+    ]
     if len(with_lane) != 1:
         return False
     (_, monomial) = with_lane[0]
     return len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], SymbolAtom)
-
-
-def _mentions(monomial: tuple[tuple[object, int], ...], name: str | None) -> bool:
-    return any(name in getattr(atom, "symbols", ()) for atom, _ in monomial)
 
 
 def lower_block(e: Emitter, block: Block) -> None:
@@ -466,31 +462,27 @@ class LowerIf(RewritePattern):
                 b.start(block)
                 lower_block(e, region.block)
                 ends.append((b.block, _yielded(e, region.block)))
-        _merge(e, op, ends, after)
+        # Joins branches; a result is a vector if one of the branches yields a different value for each lane.
+        b = e.b
+        varying = [any(is_varying(values[index]) for _, values in ends) for index in range(len(op.outputs))]
+        for block, values in ends:
+            b.block = block
+            plain = [
+                e.vector(value) if varies and e.lanes is not None else cast("SSAValue", value)
+                for value, varies in zip(values, varying, strict=True)
+            ]
+            for index, value in enumerate(plain):
+                if len(after.args) <= index:
+                    after.insert_arg(value.type, index)
+            b.branch(after, *plain)
+        b.start(after)
+        for output, argument in zip(op.outputs, after.args, strict=True):
+            e.define(output, argument)
 
 
 def _yielded(e: Emitter, block: Block) -> list[LaneValue]:
     last = block.last_op
     return [e.values[value] for value in last.values] if isinstance(last, YieldOp) else []
-
-
-def _merge(e: Emitter, branch: IfOp, ends: Sequence[tuple[Block, list[LaneValue]]], after: Block) -> None:
-    """Joins branches; a result is a vector if one of the branches yields a different value for each lane."""
-    b = e.b
-    varying = [any(is_varying(values[index]) for _, values in ends) for index in range(len(branch.outputs))]
-    for block, values in ends:
-        b.block = block
-        plain = [
-            e.vector(value) if varies and e.lanes is not None else cast("SSAValue", value)
-            for value, varies in zip(values, varying, strict=True)
-        ]
-        for index, value in enumerate(plain):
-            if len(after.args) <= index:
-                after.insert_arg(value.type, index)
-        b.branch(after, *plain)
-    b.start(after)
-    for output, argument in zip(branch.outputs, after.args, strict=True):
-        e.define(output, argument)
 
 
 def _run_masked(e: Emitter, block: Block, outer: Lanes, condition: SSAValue) -> list[SSAValue]:

@@ -208,15 +208,13 @@ class Emitter(ConversionRewriter):
         while self.state.heap:
             self.call("relax_scratch_give", (self.state.heap.pop(),), (POINTER,))
         fence_streams(self.b, self.state.streams, self.dim)
-        success = self._success()
+        if self.state.is_kernel:
+            success = self.b.integer(0, i32)
+        else:
+            success = self.null() if self.state.can_fail or not self.state.in_parallel else None
         self.b.insert(new_op(llvm.ReturnOp, () if success is None else (success,)))
         with self.entry():
             self.b.branch(self.body)
-
-    def _success(self) -> SSAValue | None:
-        if self.state.is_kernel:
-            return self.b.integer(0, i32)
-        return self.null() if self.state.can_fail or not self.state.in_parallel else None
 
     def lower(self, block: Block) -> None:
         """Lowers the ops of a block, in order."""

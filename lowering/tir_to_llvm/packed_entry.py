@@ -57,7 +57,16 @@ class PackedErrors:
     def fail(self, kind: str, template: str, integers: Sequence[SSAValue] = (), name: SSAValue | None = None) -> None:
         """Raises the error and leaves; ends the block."""
         b = self._b
-        text = self._format("text", _TEXT_BYTES, _printf_format(template), self._values(template, integers, name))
+        pattern = template.replace("%", "%%").replace("{}", "%lld").replace("{name}", "%s")
+        # What fills the marks, in order of the marks.
+        values: list[SSAValue] = []
+        rest = iter(integers)
+        for position in range(len(template)):
+            if template.startswith("{}", position):
+                values.append(next(rest))
+            elif template.startswith("{name}", position) and name is not None:
+                values.append(name)
+        text = self._format_by("text", _TEXT_BYTES, text_address(self._b, pattern), values)
         b.module.declare("TVMFFIErrorSetRaisedFromCStr", [POINTER, POINTER], None)
         b.insert(call_op("TVMFFIErrorSetRaisedFromCStr", (text_address(b, kind), text), None))
         b.insert(llvm.ReturnOp(b.integer(_FAILED, i32)))
@@ -92,21 +101,6 @@ class PackedErrors:
         """The name of a tvm-ffi type index, an i32."""
         return self._b.call(_kind_name_function(self._b.module), [type_index], POINTER)
 
-    @staticmethod
-    def _values(template: str, integers: Sequence[SSAValue], name: SSAValue | None) -> list[SSAValue]:
-        """What fills the marks, in order of the marks."""
-        values: list[SSAValue] = []
-        rest = iter(integers)
-        for position in range(len(template)):
-            if template.startswith("{}", position):
-                values.append(next(rest))
-            elif template.startswith("{name}", position) and name is not None:
-                values.append(name)
-        return values
-
-    def _format(self, buffer: str, size: int, pattern: str, values: Sequence[SSAValue]) -> SSAValue:
-        return self._format_by(buffer, size, text_address(self._b, pattern), values)
-
     def _format_by(self, buffer: str, size: int, pattern: SSAValue, values: Sequence[SSAValue]) -> SSAValue:
         b = self._b
         text = self._buffer(buffer, size)
@@ -122,10 +116,6 @@ class PackedErrors:
             self._buffers[name] = b.insert(llvm.AllocaOp(b.integer(1), llvm.LLVMArrayType(size, i8), 16)).results[0]
             b.block = block
         return self._buffers[name]
-
-
-def _printf_format(template: str) -> str:
-    return template.replace("%", "%%").replace("{}", "%lld").replace("{name}", "%s")
 
 
 def _kind_name_function(module: ModuleBuilder) -> str:

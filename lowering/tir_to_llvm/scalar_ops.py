@@ -20,7 +20,6 @@ from lowering.tir_to_llvm.arithmetic.intrinsic_ops import DOT_LOWERINGS, LOOKUP_
 from lowering.tir_to_llvm.arithmetic.math_ops import MATH_LOWERINGS, ROW_LOWERINGS
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.lane_values import (
-    Lanes,
     Ramp,
     as_vector,
     compare,
@@ -156,14 +155,11 @@ class LowerAssert(RewritePattern):
     @op_rewrite_pattern
     def match_and_rewrite(self, op: AssertOp, e: Emitter) -> None:
         if e.lanes is not None and e.varies(op.condition):
-            condition = _in_all_lanes(e.b, e.lanes, e.vector(e.values[op.condition]))
+            condition = e.vector(e.values[op.condition])
+            if e.lanes.mask is not None:
+                off = e.b.make(llvm.XOrOp, (e.lanes.mask, e.b.integer(1, e.lanes.mask.type)), e.lanes.mask.type)
+                condition = e.b.make(llvm.OrOp, (condition, off), condition.type)
+            condition = e.b.intrinsic(f"llvm.vector.reduce.and.v{e.lanes.count}i1", (condition,), i1)
         else:
             condition = e.scalar(op.condition)
         e.fail_unless(condition, op.error_kind, op.message.data)
-
-
-def _in_all_lanes(b: LLVMBuilder, lanes: Lanes, condition: SSAValue) -> SSAValue:
-    if lanes.mask is not None:
-        off = b.make(llvm.XOrOp, (lanes.mask, b.integer(1, lanes.mask.type)), lanes.mask.type)
-        condition = b.make(llvm.OrOp, (condition, off), condition.type)
-    return b.intrinsic(f"llvm.vector.reduce.and.v{lanes.count}i1", (condition,), i1)

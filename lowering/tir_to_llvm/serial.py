@@ -42,7 +42,20 @@ def trip_count(e: Emitter, loop: ForOp) -> int | None:
 def lower_serial(e: Emitter, loop: ForOp) -> None:
     """Lowers a serial loop."""
     lower, upper = bounds(e, loop)
-    run_loop(e, loop, lower, upper, _hints(e, loop))
+    # Loop hints for LLVM: those among the annotations, unrolling, and whether LLVM may vectorise the loop.
+    hints: dict[str, Attribute] = {}
+    if loop.annotations is not None:
+        given = loop.annotations.data.items()
+        hints = {key: value for key, value in given if key.startswith(("llvm.loop.", "relax.loop."))}
+    if loop.kind.data is LoopKind.UNROLLED:
+        trips = trip_count(e, loop)
+        if trips is None:
+            hints["llvm.loop.unroll.enable"] = UnitAttr()
+        elif trips * sum(1 for _ in loop.body.walk()) <= UNROLL_LIMIT:
+            hints["llvm.loop.unroll.full"] = UnitAttr()
+    elif not hints and _is_scalar(loop):
+        hints[SCALAR_LOOP] = UnitAttr()
+    run_loop(e, loop, lower, upper, DictionaryAttr(hints) if hints else None)
 
 
 def run_loop(e: Emitter, loop: ForOp, lower: SSAValue, upper: SSAValue, hints: DictionaryAttr | None) -> None:
@@ -103,23 +116,6 @@ def emit_loop(
     if hints is not None:
         jump.attributes[LOOP_HINTS] = hints
     b.start(after)
-
-
-def _hints(e: Emitter, loop: ForOp) -> DictionaryAttr | None:
-    """Loop hints for LLVM: those among the annotations, unrolling, and whether LLVM may vectorise the loop."""
-    hints: dict[str, Attribute] = {}
-    if loop.annotations is not None:
-        given = loop.annotations.data.items()
-        hints = {key: value for key, value in given if key.startswith(("llvm.loop.", "relax.loop."))}
-    if loop.kind.data is LoopKind.UNROLLED:
-        trips = trip_count(e, loop)
-        if trips is None:
-            hints["llvm.loop.unroll.enable"] = UnitAttr()
-        elif trips * sum(1 for _ in loop.body.walk()) <= UNROLL_LIMIT:
-            hints["llvm.loop.unroll.full"] = UnitAttr()
-    elif not hints and _is_scalar(loop):
-        hints[SCALAR_LOOP] = UnitAttr()
-    return DictionaryAttr(hints) if hints else None
 
 
 def _is_scalar(loop: ForOp) -> bool:

@@ -21,7 +21,6 @@ from lowering.llvm.function_builder import call_op
 from lowering.locations import described
 from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
-from lowering.vm_to_llvm.module_facts import Rest
 from lowering.vm_to_llvm.plan import Boxed, Number, Storage, Unboxed, is_number
 from lowering.vm_to_llvm.state import FunctionState
 from lowering.vm_to_llvm.symbols import body_symbol, entry_symbol
@@ -269,24 +268,20 @@ class LowerCallClosure(RewritePattern):
     def match_and_rewrite(self, op: CallClosureOp, state: FunctionState) -> None:
         rest = state.facts.deferred.get(op)
         if rest is not None:
-            _defer(state, op, rest)
+            # Leaves the frame, and the call to the caller.
+            emit = state.emit
+            check = (
+                emit.value(new_op(llvm.ZeroOp, (), (PTR,)))
+                if rest.check is None
+                else emit.address(entry_symbol(rest.check.sym_name.data))
+            )
+            values = state.cell_array([op.closure, *op.arguments, *rest.captured])
+            count, captured = emit.integer(len(op.arguments)), emit.integer(len(rest.captured))
+            state.call("vmrt_defer", [emit.arguments[0], values, count, check, captured])
+            state.give_back()
+            emit.return_(emit.integer(1, I32))
             return
         _call_function(state, op, FUNCTION_VALUE, state.any_at(op.closure, len(op.arguments)), op.arguments)
-
-
-def _defer(state: FunctionState, op: CallClosureOp, rest: Rest) -> None:
-    """Leaves the frame, and the call to the caller."""
-    emit = state.emit
-    check = (
-        emit.value(new_op(llvm.ZeroOp, (), (PTR,)))
-        if rest.check is None
-        else emit.address(entry_symbol(rest.check.sym_name.data))
-    )
-    values = state.cell_array([op.closure, *op.arguments, *rest.captured])
-    count, captured = emit.integer(len(op.arguments)), emit.integer(len(rest.captured))
-    state.call("vmrt_defer", [emit.arguments[0], values, count, check, captured])
-    state.give_back()
-    emit.return_(emit.integer(1, I32))
 
 
 def _call_function(
@@ -351,24 +346,20 @@ def _take_edge(state: FunctionState, target: Block, values: Sequence[SSAValue]) 
             passed.append(state.number(value))
         elif argument is not value:
             moves.append((argument, value))
-    _move_objects(state, moves)
-    state.emit.branch(state.blocks[target], *passed)
-
-
-def _move_objects(state: FunctionState, moves: Sequence[tuple[SSAValue, SSAValue]]) -> None:
-    """All at once: if one of the sources is among the targets, every value goes through a slot in between."""
+    # All at once: if one of the sources is among the targets, every value goes through a slot in between.
     emit = state.emit
     targets = {argument for argument, _ in moves}
     if not any(value in targets for _, value in moves):
         for cell, (argument, value) in enumerate(moves):
             state.call("vmrt_assign", [state.result_slot(argument), state.any_at(value, cell)])
-        return
-    between = state.frame.temporary_slots(len(moves))
-    slots = [emit.offset(between, cell * ANY_BYTES) for cell in range(len(moves))]
-    for cell, (slot, (_, value)) in enumerate(zip(slots, moves, strict=True)):
-        state.call("vmrt_assign", [slot, state.any_at(value, cell)])
-    for slot, (argument, _) in zip(slots, moves, strict=True):
-        emit.call(state.runtime("vmrt_move"), [state.result_slot(argument), slot], None)
+    else:
+        between = state.frame.temporary_slots(len(moves))
+        slots = [emit.offset(between, cell * ANY_BYTES) for cell in range(len(moves))]
+        for cell, (slot, (_, value)) in enumerate(zip(slots, moves, strict=True)):
+            state.call("vmrt_assign", [slot, state.any_at(value, cell)])
+        for slot, (argument, _) in zip(slots, moves, strict=True):
+            emit.call(state.runtime("vmrt_move"), [state.result_slot(argument), slot], None)
+    state.emit.branch(state.blocks[target], *passed)
 
 
 class LowerReturn(RewritePattern):

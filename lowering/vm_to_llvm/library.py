@@ -51,12 +51,29 @@ def library_code(executable: ExecutableContents) -> LibraryCode:
     called = set(json.loads(executable.metadata.notes.get(PACKED_NOTE, "[]")))
     sources = {"builtins.c": builtins_source()} if called & LIBRARY_BUILTINS else {}
     if len(variants) > 1:
+        # The objects of all variants, in which every symbol has the prefix of its variant, and one that chooses.
+        objects: list[bytes] = []
+        for index, variant in enumerate(variants):
+            defined = {name for code in variant.objects for name in object_symbols(code).defined}
+            names = {name: f"{_prefix(index)}{name}" for name in defined}
+            objects += (renamed(code, names) for code in variant.objects)
+        symbols = map(entry_symbol, executable.entries)
+        entries = {name: [f"{_prefix(i)}{name}" for i in range(len(variants))] for name in symbols}
         return LibraryCode(
-            _several(variants, executable.entries), {each.name: _prefix(i) for i, each in enumerate(variants)}, sources
+            [*objects, _check(variants, entries)],
+            {each.name: _prefix(i) for i, each in enumerate(variants)},
+            sources,
         )
     objects = [code for variant in variants for code in variant.objects]
     if any(variant.features for variant in variants):
-        objects = _checked(objects, executable.entries, variants)
+        # The objects with other names for the entries of `functions`, and an object with checks under the old ones.
+        prefix = CHECKED
+        known = [name for code in objects for name in object_symbols(code).defined]
+        while any(name.startswith(prefix) for name in known):
+            prefix = f"_{prefix}"
+        names = {entry_symbol(name): f"{prefix}{entry_symbol(name)}" for name in executable.entries}
+        entries = {name: [real] for name, real in names.items()}
+        objects = [*(renamed(code, names) for code in objects), _check(variants, entries)]
     return LibraryCode(objects, {variant.name: "" for variant in variants}, sources)
 
 
@@ -83,31 +100,6 @@ def _variant(name: str, objects: Sequence[bytes]) -> _Variant:
     support = [compile_cached("support", text, machine, options) for text in texts]
     features = frozenset[str]() if target is None else code_features(target) or frozenset[str]()
     return _Variant(name, target, [*objects, *support], features)
-
-
-def _checked(objects: Sequence[bytes], functions: Sequence[str], variants: Sequence[_Variant]) -> list[bytes]:
-    """The objects with other names for the entries of `functions`, and an object with checks under the old ones."""
-    prefix = CHECKED
-    known = [name for code in objects for name in object_symbols(code).defined]
-    while any(name.startswith(prefix) for name in known):
-        prefix = f"_{prefix}"
-    names = {entry_symbol(name): f"{prefix}{entry_symbol(name)}" for name in functions}
-    entries = {name: [real] for name, real in names.items()}
-    return [*(renamed(code, names) for code in objects), _check(variants, entries)]
-
-
-def _several(variants: Sequence[_Variant], functions: Sequence[str]) -> list[bytes]:
-    """The objects of all variants, in which every symbol has the prefix of its variant, and one that chooses."""
-    objects: list[bytes] = []
-    for index, variant in enumerate(variants):
-        defined = {name for code in variant.objects for name in object_symbols(code).defined}
-        names = {name: f"{_prefix(index)}{name}" for name in defined}
-        objects += (renamed(code, names) for code in variant.objects)
-    symbols = map(entry_symbol, functions)
-    return [
-        *objects,
-        _check(variants, {name: [f"{_prefix(i)}{name}" for i in range(len(variants))] for name in symbols}),
-    ]
 
 
 def _prefix(index: int) -> str:

@@ -124,7 +124,7 @@ _ANY_CLOSURE = ""
 def module_facts(module: ModuleOp, kernels: Mapping[str, Kernel]) -> ModuleFacts:
     """Looks at every call of a module once."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    calls = {func.sym_name.data: _calls(func) for func in functions}
+    calls = {func.sym_name.data: [op for op in func.walk() if isinstance(op, CallOp)] for func in functions}
     tails = {name: [call for call in found if is_in_tail_position(call)] for name, found in calls.items()}
     rests = {func.sym_name.data: rests_of_calls(func) for func in functions}
     edges = {name: [*map(_callee, found), *([_ANY_CLOSURE] if rests[name] else [])] for name, found in tails.items()}
@@ -171,10 +171,6 @@ def is_in_tail_position(call: CallOp) -> bool:
     """Whether the function returns the call's result, or both have none, right after it."""
     following = call.next_op
     return isinstance(following, ReturnOp) and following.value is call.result
-
-
-def _calls(func: FuncOp) -> list[CallOp]:
-    return [op for op in func.walk() if isinstance(op, CallOp)]
 
 
 def _callee(call: CallOp) -> str:

@@ -220,11 +220,6 @@ KERNEL_PREFIX = "kernel."
 """Before the names of functions that nobody else calls: LLVM would take one called `exp` for that of the C library."""
 
 
-def has_llvm_functions(module: ModuleOp) -> bool:
-    """Whether kernels or all functions are LLVM functions."""
-    return any(isinstance(op, llvm.FuncOp) for op in module.ops)
-
-
 def finish_lowering(module: ModuleOp) -> None:
     """Lowers what functions of the machine there are, and renames what is not called from outside.
 

@@ -58,7 +58,20 @@ def plan_function(func: FuncOp) -> FunctionPlan:
 
     Raises `InvalidModule` with every op that lets a tensor out of its storage, or a storage out of its function.
     """
-    order = _reverse_postorder(func)
+    # Every block that the entry reaches, each after its dominators.
+    entry = func.body.blocks[0]
+    seen, finished = {entry}, list[Block]()
+    stack = [(entry, iter(_successors(entry)))]
+    while stack:
+        block, successors = stack[-1]
+        following = next((successor for successor in successors if successor not in seen), None)
+        if following is None:
+            finished.append(block)
+            stack.pop()
+        else:
+            seen.add(following)
+            stack.append((following, iter(_successors(following))))
+    order = finished[::-1]
     plan = FunctionPlan(order, _cyclic_blocks(order))
     # Tensors in storages and all views of them.
     in_storage: set[SSAValue] = set()
@@ -97,23 +110,6 @@ def _successors(block: Block) -> list[Block]:
     return [target for target, _ in branch_edges(block.last_op)]
 
 
-def _reverse_postorder(func: FuncOp) -> list[Block]:
-    """Every block that the entry reaches, each after its dominators."""
-    entry = func.body.blocks[0]
-    seen, finished = {entry}, list[Block]()
-    stack = [(entry, iter(_successors(entry)))]
-    while stack:
-        block, successors = stack[-1]
-        following = next((successor for successor in successors if successor not in seen), None)
-        if following is None:
-            finished.append(block)
-            stack.pop()
-        else:
-            seen.add(following)
-            stack.append((following, iter(_successors(following))))
-    return finished[::-1]
-
-
 def _cyclic_blocks(order: Sequence[Block]) -> set[Block]:
     """For each edge that goes back in `order`, the blocks between its ends; on an irreducible graph perhaps more."""
     position = {block: index for index, block in enumerate(order)}
@@ -125,19 +121,17 @@ def _cyclic_blocks(order: Sequence[Block]) -> set[Block]:
     for latch in order:
         for header in _successors(latch):
             if position[header] <= position[latch]:
-                cyclic |= _loop(header, latch, predecessors)
+                # The blocks from which `latch` is reached without passing `header`.
+                found, pending = {header, latch}, [latch]
+                while pending:
+                    block = pending.pop()
+                    new = (
+                        [source for source in predecessors[block] if source not in found] if block is not header else []
+                    )
+                    found.update(new)
+                    pending += new
+                cyclic |= found
     return cyclic
-
-
-def _loop(header: Block, latch: Block, predecessors: dict[Block, list[Block]]) -> set[Block]:
-    """The blocks from which `latch` is reached without passing `header`."""
-    found, pending = {header, latch}, [latch]
-    while pending:
-        block = pending.pop()
-        new = [source for source in predecessors[block] if source not in found] if block is not header else []
-        found.update(new)
-        pending += new
-    return found
 
 
 def _escapes(order: Iterable[Block], in_storage: set[SSAValue]) -> Iterator[Finding]:

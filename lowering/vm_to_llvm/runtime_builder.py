@@ -1,4 +1,7 @@
-"""The builder of functions of the virtual machine: memory, numbers and calls of the run-time support."""
+"""What functions of the virtual machine are built on: the run-time support, LLVM texts of `lowering/runtime`.
+
+Programs get the parts of it that they call, with the strings of its messages; `RuntimeBuilder` emits the calls.
+"""
 
 from __future__ import annotations
 
@@ -104,14 +107,6 @@ def string_definition(name: str, text: bytes) -> str:
     return f'@{name} = private unnamed_addr constant [{len(data)} x i8] c"{escaped}"'
 
 
-def _kind_table() -> list[str]:
-    """Names of kinds, and the table of `@vmrt_kind_name` from type index to name."""
-    names = sorted({*messages.KINDS.values(), "object"})
-    lines = [string_definition(f"vmrt_kind_{name}", name.encode()) for name in names]
-    entries = ", ".join(f"ptr @vmrt_kind_{messages.kind_name(index)}" for index in range(80))
-    return [*lines, f"@vmrt_kind_names = private unnamed_addr constant [80 x ptr] [{entries}]"]
-
-
 @cache
 def runtime_text(part: str) -> str:
     """The module of one of the `PARTS`: its files, declarations of what they use of other parts, and texts."""
@@ -135,7 +130,12 @@ def _texts() -> dict[str, str]:
     texts = {f"vmrt_text_{name}": format_string(text) for name, text in TEXTS.items()}
     strings = {f"vmrt_{name}": text.encode() for name, text in _STRINGS.items()}
     defined = {name: string_definition(name, text) for name, text in {**texts, **strings}.items()}
-    return {**defined, "vmrt_kind_names": "\n".join(_kind_table())}
+    # Names of kinds, and the table of `@vmrt_kind_name` from type index to name.
+    names = sorted({*messages.KINDS.values(), "object"})
+    lines = [string_definition(f"vmrt_kind_{name}", name.encode()) for name in names]
+    entries = ", ".join(f"ptr @vmrt_kind_{messages.kind_name(index)}" for index in range(80))
+    lines.append(f"@vmrt_kind_names = private unnamed_addr constant [80 x ptr] [{entries}]")
+    return {**defined, "vmrt_kind_names": "\n".join(lines)}
 
 
 _NAME = re.compile(r"@(\w+)")

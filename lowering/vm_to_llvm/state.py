@@ -186,11 +186,11 @@ class FunctionState(ConversionRewriter):
         self.exit = Block(arg_types=[I64])
         """The one way out; it takes the offset of an error in the table of locations, or -1."""
         self._placed: tuple[LocationAttr, SSAValue] | None = None
-        self.blocks = {block: self._block(block) for block in self.plan.order[1:]}
+        self.blocks = {
+            block: self.emit.new_block([argument.type for argument in block.args if is_number(argument)])
+            for block in self.plan.order[1:]
+        }
         self.frame = Frame(self.emit, shared, self.plan.kept)
-
-    def _block(self, block: Block) -> Block:
-        return self.emit.new_block([argument.type for argument in block.args if is_number(argument)])
 
     def result_slot(self, result: SSAValue | None) -> SSAValue:
         """The slot for the result of an op, or one for a result that nobody uses."""

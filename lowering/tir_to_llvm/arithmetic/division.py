@@ -428,21 +428,18 @@ class DimValues:
         """The value of a dimension; `KeyError` for a symbol that is not given."""
         found = self._dims.get(dim)
         if found is None:
-            found = self._dims[dim] = self._sum(dim)
+            b = self._b
+            result = b.integer(0)
+            for coefficient, monomial in dim.terms:
+                factors = [self._atom(atom) for atom, power in monomial for _ in range(power)]
+                product = reduce(self._multiply, (factor for factor, _ in factors)) if factors else b.integer(1)
+                coefficient *= prod(sign for _, sign in factors)
+                if coefficient == -1 and b.known_integer(result) != 0:
+                    result = self._subtract(result, product)
+                else:
+                    result = self._add(result, self._multiply(product, b.integer(coefficient)))
+            found = self._dims[dim] = result
         return found
-
-    def _sum(self, dim: Dim) -> SSAValue:
-        b = self._b
-        result = b.integer(0)
-        for coefficient, monomial in dim.terms:
-            factors = [self._atom(atom) for atom, power in monomial for _ in range(power)]
-            product = reduce(self._multiply, (factor for factor, _ in factors)) if factors else b.integer(1)
-            coefficient *= prod(sign for _, sign in factors)
-            if coefficient == -1 and b.known_integer(result) != 0:
-                result = self._subtract(result, product)
-            else:
-                result = self._add(result, self._multiply(product, b.integer(coefficient)))
-        return result
 
     def _add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return self._b.add(lhs, rhs)

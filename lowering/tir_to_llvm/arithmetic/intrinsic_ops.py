@@ -63,14 +63,30 @@ def _dot(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValu
         halves = ((_low(b, lhs), _low(b, rhs)), (_high(b, lhs), _high(b, rhs)))
         return reduce(lambda so_far, pair: f.fma(*pair, so_far), halves, total)
     if dot.lhs_dtype == i16:
-        return _sum_of_int16(b, (lhs, rhs), total)
+        # Pairs of 16 bits with signs.
+        words = (lhs, rhs)
+        name = _pair_intrinsic(b, lanes_of(total.type))
+        if name is not None:
+            return b.wrapping(llvm.AddOp, total, b.intrinsic(name, _as_parts(b, words, i16), total.type))
+        for first in (0, 1):
+            left, right = (_extended_part(b, word, first, 16, signed=True) for word in words)
+            total = b.wrapping(llvm.AddOp, total, b.wrapping(llvm.MulOp, left, right))
+        return total
     if dot.saturating is not None:
         return _saturating_sum(b, (lhs, rhs), total)
     signs = [dtype == i8 for dtype in (dot.lhs_dtype, dot.rhs_dtype)]
     name = _instruction(b, (_BYTES, _ARM_BYTES), lanes_of(total.type)) if signs[0] != signs[1] else None
     if name is not None:
         return _call(b, name, (rhs, lhs, total) if signs[0] else (lhs, rhs, total), i8)
-    return _sum_of_bytes(b, (lhs, rhs), signs, total)
+    words = (lhs, rhs)
+    name = _pair_intrinsic(b, lanes_of(total.type))
+    if name is not None:
+        # Bytes at even positions and those at odd ones are extended to 16 bits, of which two make a sum.
+        for is_odd in (False, True):
+            left, right = (_halves(b, word, is_odd, signed) for word, signed in zip(words, signs, strict=True))
+            total = b.wrapping(llvm.AddOp, total, b.intrinsic(name, (left, right), total.type))
+        return total
+    return _sum_of_single_bytes(b, words, signs, total, range(PARTS[i8]))
 
 
 Instructions = dict[int, tuple[tuple[str, ...], str]]
@@ -102,17 +118,6 @@ def _pair_intrinsic(b: LLVMBuilder, lanes: int | None) -> str | None:
     return _PAIRS.get(lanes or 0) if has_pairs else None
 
 
-def _sum_of_int16(b: LLVMBuilder, words: Sequence[SSAValue], total: SSAValue) -> SSAValue:
-    """Pairs of 16 bits with signs."""
-    name = _pair_intrinsic(b, lanes_of(total.type))
-    if name is not None:
-        return b.wrapping(llvm.AddOp, total, b.intrinsic(name, _as_parts(b, words, i16), total.type))
-    for first in (0, 1):
-        left, right = (_extended_part(b, word, first, 16, signed=True) for word in words)
-        total = b.wrapping(llvm.AddOp, total, b.wrapping(llvm.MulOp, left, right))
-    return total
-
-
 _SATURATING = {8: "llvm.x86.avx2.pmadd.ub.sw", 16: "llvm.x86.avx512.pmaddubs.w.512"}
 """The same for pairs of bytes, the first without and the second with a sign, saturated to 16 bits."""
 
@@ -129,23 +134,6 @@ def _saturating_sum(b: LLVMBuilder, words: Sequence[SSAValue], total: SSAValue) 
         pair = _sum_of_single_bytes(b, words, (False, True), b.integer(0, total.type), range(first, first + 2))
         pair = b.overloaded("llvm.smax", (pair, limits[0]), total.type)
         total = b.wrapping(llvm.AddOp, total, b.overloaded("llvm.smin", (pair, limits[1]), total.type))
-    return total
-
-
-def _sum_of_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:
-    name = _pair_intrinsic(b, lanes_of(total.type))
-    if name is not None:
-        return _sum_of_pairs(b, name, words, signs, total)
-    return _sum_of_single_bytes(b, words, signs, total, range(PARTS[i8]))
-
-
-def _sum_of_pairs(
-    b: LLVMBuilder, name: str, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue
-) -> SSAValue:
-    """Bytes at even positions and those at odd ones are extended to 16 bits, of which two make a sum."""
-    for is_odd in (False, True):
-        left, right = (_halves(b, word, is_odd, signed) for word, signed in zip(words, signs, strict=True))
-        total = b.wrapping(llvm.AddOp, total, b.intrinsic(name, (left, right), total.type))
     return total
 
 

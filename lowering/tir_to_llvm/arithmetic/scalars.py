@@ -83,7 +83,23 @@ def lanes_to_integer(b: LLVMBuilder, value: SSAValue, result: Attribute, signed:
     for predicate, limit in (("ogt", low), ("olt", last)):
         edge = b.float(limit, value.type)
         number = b.select(b.compare_floats(predicate, number, edge), number, edge)
-    whole = _whole(b, number, bits)
+    # A number that is in range, in as many bits as it takes of 32 or 64.
+    if bits > 32 and b.module.vector_bits < 512:
+        # An f64 as an integer of 64 bits: AVX2 has no instruction for it, but sums that leave halves in their bits.
+        kind, wide = number.type, like(number.type, i64)
+        whole = b.overloaded("llvm.trunc", (number,), kind)
+        scaled = b.make(llvm.FMulOp, (whole, b.float(2.0**-32, kind)), kind)
+        upper = b.overloaded("llvm.floor", (scaled,), kind)
+        lower = b.overloaded("llvm.fmuladd", (upper, b.float(-(2.0**32), kind), whole), kind)
+        high, low = (
+            b.make(llvm.BitcastOp, (b.make(llvm.FAddOp, (half, b.float(one, kind)), kind),), wide)
+            for half, one in ((upper, _UPPER), (lower, _LOWER))
+        )
+        shifted = b.make(llvm.ShlOp, (high, b.integer(32, wide)), wide)
+        whole = b.make(llvm.OrOp, (shifted, b.make(llvm.AndOp, (low, b.integer((1 << 32) - 1, wide)), wide)), wide)
+    else:
+        kind = llvm_ext.FPToUIOp if bits in (32, 64) else llvm_ext.FPToSIOp
+        whole = b.make(kind, (number,), like(number.type, i32 if bits <= 32 else i64))
     if last < end - 1:
         beyond = b.compare_floats("oge", value, b.float(end, value.type))
         whole = b.select(beyond, b.integer((1 << bits) - 1, whole.type), whole)
@@ -124,29 +140,6 @@ def _saturated(b: LLVMBuilder, value: SSAValue, result: Attribute) -> SSAValue:
     whole = b.intrinsic(f"llvm.x86.avx512.mask.{kind}.512", operands, wide)
     least = b.overloaded("llvm.umin", (whole, b.integer(255, wide)), wide)
     return b.make(llvm.TruncOp, (least,), result)
-
-
-def _whole(b: LLVMBuilder, number: SSAValue, bits: int) -> SSAValue:
-    """A number that is in range, in as many bits as it takes of 32 or 64."""
-    if bits > 32 and b.module.vector_bits < 512:
-        return _by_halves(b, number)
-    kind = llvm_ext.FPToUIOp if bits in (32, 64) else llvm_ext.FPToSIOp
-    return b.make(kind, (number,), like(number.type, i32 if bits <= 32 else i64))
-
-
-def _by_halves(b: LLVMBuilder, number: SSAValue) -> SSAValue:
-    """An f64 as an integer of 64 bits: AVX2 has no instruction for it, but sums that leave halves in their bits."""
-    kind, wide = number.type, like(number.type, i64)
-    whole = b.overloaded("llvm.trunc", (number,), kind)
-    scaled = b.make(llvm.FMulOp, (whole, b.float(2.0**-32, kind)), kind)
-    upper = b.overloaded("llvm.floor", (scaled,), kind)
-    lower = b.overloaded("llvm.fmuladd", (upper, b.float(-(2.0**32), kind), whole), kind)
-    high, low = (
-        b.make(llvm.BitcastOp, (b.make(llvm.FAddOp, (half, b.float(one, kind)), kind),), wide)
-        for half, one in ((upper, _UPPER), (lower, _LOWER))
-    )
-    shifted = b.make(llvm.ShlOp, (high, b.integer(32, wide)), wide)
-    return b.make(llvm.OrOp, (shifted, b.make(llvm.AndOp, (low, b.integer((1 << 32) - 1, wide)), wide)), wide)
 
 
 def f64_to_f16(b: LLVMBuilder, value: SSAValue) -> SSAValue:

@@ -328,21 +328,16 @@ def tanh(f: Floats, x: SSAValue) -> SSAValue:
     square = f.mul(r, r)
     cube, more = f.mul(r, square), f.polynomial(square, known.tanh)
     t = f.add(f.fma(cube, more, f.mul(n, f.number(low))), r) if low else f.fma(cube, more, r)
-    return f.with_sign(_sum_of_tanh(f, _power_of_two(f, rounded), t), x)
-
-
-def _sum_of_tanh(f: Floats, power: SSAValue, t: SSAValue) -> SSAValue:
-    """`(less + more * t) / (more + less * t)` for `less = 1 - power` and `more = 1 + power`, where power is `2**-n`.
-
-    It is a number of few digits and a smaller quotient, so that the last sum is most of what is rounded. Around 0,
-    where n is 0, the first is 0 and the quotient t.
-    """
+    # `(less + more * t) / (more + less * t)` for `less = 1 - power` and `more = 1 + power`, where power is `2**-n`.
+    # It is a number of few digits and a smaller quotient, so that the last sum is most of what is rounded. Around 0,
+    # where n is 0, the first is 0 and the quotient t.
+    power = _power_of_two(f, rounded)
     one = f.number(1.0)
     less, more = f.sub(one, power), f.add(one, power)
     first = f.at_least(f.fma(power, f.number(-1.5), one), 0.0)
     minus = f.sub(f.number(-0.0), first)
     rest = f.fma(f.fma(minus, less, more), t, f.fma(minus, more, less))
-    return f.add(first, f.div(rest, f.fma(less, t, more)))
+    return f.with_sign(f.add(first, f.div(rest, f.fma(less, t, more))), x)
 
 
 def erf(f: Floats, x: SSAValue) -> SSAValue:

@@ -47,7 +47,17 @@ def split_mantissa(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
 def split(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
     """`(e, m - 1, bits)` for normal numbers; the bits are e where a float has its exponent."""
     if f.format != BINARY32:
-        return _split_double(f, x)
+        # The same of f64, without the conversions and arithmetic shifts of i64 that AVX2 lacks.
+        b, form = f.b, f.format
+        above = f.integers_op(llvm.AddOp, f.bits(x), f.integer(form.one_bits - _ROOT_HALF_BITS_64))
+        biased = b.make(llvm.LShrOp, (above, f.integer(form.fraction)), f.integers)
+        # As the last digits of 2**52, whose unit is 1.
+        digits = b.make(llvm.OrOp, (biased, f.integer((form.bias + form.fraction) << form.fraction)), f.integers)
+        e = f.sub(f.from_bits(digits), f.number(2.0**form.fraction + form.bias))
+        fraction = b.make(llvm.AndOp, (above, f.integer((1 << form.fraction) - 1)), f.integers)
+        m = f.from_bits(f.integers_op(llvm.AddOp, fraction, f.integer(_ROOT_HALF_BITS_64)))
+        shifted = f.integers_op(llvm.SubOp, f.integers_op(llvm.SubOp, above, fraction), f.integer(form.one_bits))
+        return e, f.sub(m, f.number(1.0)), shifted
     b, bits = f.b, f.bits(x)
     above = f.integers_op(llvm.SubOp, bits, f.integer(_ROOT_HALF_BITS))
     e = b.make(llvm.AShrOp, (above, f.integer(23)), f.integers)
@@ -57,20 +67,6 @@ def split(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
 
 
 _ROOT_HALF_BITS, _ROOT_HALF_BITS_64 = 0x3F3504F3, 0x3FE6A09E667F3BCD
-
-
-def _split_double(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """The same of f64, without the conversions and arithmetic shifts of i64 that AVX2 lacks."""
-    b, form = f.b, f.format
-    above = f.integers_op(llvm.AddOp, f.bits(x), f.integer(form.one_bits - _ROOT_HALF_BITS_64))
-    biased = b.make(llvm.LShrOp, (above, f.integer(form.fraction)), f.integers)
-    # As the last digits of 2**52, whose unit is 1.
-    digits = b.make(llvm.OrOp, (biased, f.integer((form.bias + form.fraction) << form.fraction)), f.integers)
-    e = f.sub(f.from_bits(digits), f.number(2.0**form.fraction + form.bias))
-    fraction = b.make(llvm.AndOp, (above, f.integer((1 << form.fraction) - 1)), f.integers)
-    m = f.from_bits(f.integers_op(llvm.AddOp, fraction, f.integer(_ROOT_HALF_BITS_64)))
-    shifted = f.integers_op(llvm.SubOp, f.integers_op(llvm.SubOp, above, fraction), f.integer(form.one_bits))
-    return e, f.sub(m, f.number(1.0)), shifted
 
 
 def log_of_one_plus(f: Floats, t: SSAValue) -> tuple[SSAValue, SSAValue]:

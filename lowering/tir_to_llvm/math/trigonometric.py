@@ -110,21 +110,6 @@ s no more than its last bit.
 """
 
 
-def _turns(f: Floats, x: SSAValue) -> Turns:
-    """How an f32 is made of right angles."""
-    b, near_parts = f.b, _by_three_parts(f, x) if has_registers(f) else _in_doubles(f, x)
-    is_large = b.compare_floats("oge", f.magnitude(x), f.number(LARGE))
-    far, near, after = b.new_block(), b.new_block(), b.new_block([part.type for part in near_parts])
-    b.branch_if(f.b.any_lane(is_large), far, near)
-    b.start(near)
-    b.branch(after, *near_parts)
-    b.start(far)
-    b.branch(after, *(b.select(is_large, *pair) for pair in zip(_large_turns(f, x), near_parts, strict=True)))
-    b.start(after)
-    k, r, s = after.args
-    return k, r, s
-
-
 def _by_three_parts(f: Floats, x: SSAValue) -> Turns:
     """The same for numbers of less than `LARGE`, or `LARGE_DOUBLE`, with fused products (Cody and Waite, 1980).
 
@@ -211,7 +196,18 @@ def cos(f: Floats, x: SSAValue) -> SSAValue:
 def _of_turns(f: Floats, x: SSAValue, name: str, value: Callable[[Turns], SSAValue]) -> SSAValue:
     """A function of the parts of an angle; of large f64 numbers that of the C library, if there are any."""
     if f.format == BINARY32:
-        return value(_turns(f, x))
+        # How an f32 is made of right angles.
+        b, near_parts = f.b, _by_three_parts(f, x) if has_registers(f) else _in_doubles(f, x)
+        is_large = b.compare_floats("oge", f.magnitude(x), f.number(LARGE))
+        far, near, after = b.new_block(), b.new_block(), b.new_block([part.type for part in near_parts])
+        b.branch_if(f.b.any_lane(is_large), far, near)
+        b.start(near)
+        b.branch(after, *near_parts)
+        b.start(far)
+        b.branch(after, *(b.select(is_large, *pair) for pair in zip(_large_turns(f, x), near_parts, strict=True)))
+        b.start(after)
+        k, r, s = after.args
+        return value((k, r, s))
     near = value(_by_three_parts(f, x))
     return _unless_large(f, x, LARGE_DOUBLE, near, lambda: f.b.overloaded(f"llvm.{name}", (x,), f.type))
 
