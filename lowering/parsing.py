@@ -1,5 +1,6 @@
-"""MLIR text, or whatever is given as a module, to a module in which every op knows the line and column that it was
-written at; and errors of the parser in words that say what to do.
+"""MLIR text to a module in which every op knows the line and column that it was written at.
+
+Errors of the parser say what to do.
 """
 
 from __future__ import annotations

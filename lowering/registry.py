@@ -1,7 +1,7 @@
-"""The dialects and passes by name, of ours and of extensions, imported when they are needed; and what a pass says of
-itself: which ops it is about, which it removes, whether it depends on the target.
+"""The dialects and passes by name, of ours and of extensions, imported when they are needed.
 
-`make index` collects these facts in `lowering/index.py`, so that a pipeline knows them before it loads a pass.
+A pass says of itself which ops it is about, which it removes, and whether it depends on the target; `docs/generate`
+collects these facts in `lowering/index.py`, so that a pipeline knows them before it loads a pass.
 """
 
 from __future__ import annotations

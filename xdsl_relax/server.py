@@ -154,7 +154,21 @@ class _Service:
 
     def _prompt(self, body: Mapping[str, Any], is_chat: bool) -> list[int]:
         if is_chat:
-            return self._model.tokenizer.encode(self._model.tokenizer.chat(_messages(body.get("messages"))))
+            # Messages whose contents are texts; contents in several texts are joined.
+            messages = body.get("messages")
+            if not isinstance(messages, list) or not messages:
+                raise RequestError("'messages' expected a list of messages")
+            found: list[Mapping[str, str]] = []
+            for each in cast("list[Any]", messages):
+                message: Mapping[str, Any] = cast("Mapping[str, Any]", each) if isinstance(each, dict) else {}
+                role, content = message.get("role"), message.get("content")
+                if isinstance(content, list):
+                    texts = [_text(part) for part in cast("list[Any]", content)]
+                    content = None if None in texts else "".join(text for text in texts if text is not None)
+                if not isinstance(role, str) or not isinstance(content, str):
+                    raise RequestError("'messages' expected objects with the texts 'role' and 'content'")
+                found.append({"role": role, "content": content})
+            return self._model.tokenizer.encode(self._model.tokenizer.chat(found))
         prompt: Any = body.get("prompt")
         if isinstance(prompt, list) and prompt and all(type(each) is int for each in cast("list[Any]", prompt)):
             return cast("list[int]", prompt)
@@ -186,23 +200,6 @@ async def _body(request: Request) -> Mapping[str, Any]:
     if not isinstance(body, dict):
         raise RequestError("expected a JSON object")
     return cast("Mapping[str, Any]", body)
-
-
-def _messages(messages: Any) -> list[Mapping[str, str]]:
-    """Messages whose contents are texts; contents in several texts are joined."""
-    if not isinstance(messages, list) or not messages:
-        raise RequestError("'messages' expected a list of messages")
-    found: list[Mapping[str, str]] = []
-    for each in cast("list[Any]", messages):
-        message: Mapping[str, Any] = cast("Mapping[str, Any]", each) if isinstance(each, dict) else {}
-        role, content = message.get("role"), message.get("content")
-        if isinstance(content, list):
-            texts = [_text(part) for part in cast("list[Any]", content)]
-            content = None if None in texts else "".join(text for text in texts if text is not None)
-        if not isinstance(role, str) or not isinstance(content, str):
-            raise RequestError("'messages' expected objects with the texts 'role' and 'content'")
-        found.append({"role": role, "content": content})
-    return found
 
 
 def _text(part: Any) -> str | None:

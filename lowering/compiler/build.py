@@ -60,7 +60,11 @@ def build(
     Raises `DiagnosticException` with all errors at their ops, `CodegenError` if LLVM rejects the code, `ValueError` for
     a mode, target or level that there is not, `TypeError` for what is no module, target or mapping of weights.
     """
-    _check(module, mode, opt_level)
+    require_module("build", module)
+    if mode not in ("native", "bytecode"):
+        raise ValueError(f"mode expected native or bytecode, got {mode}")
+    if opt_level not in range(4):
+        raise ValueError(f"opt_level expected 0 to 3, got {opt_level!r}")
     store, given = _cache(cache), _tensors(weights or {})
     if isinstance(target, Sequence) and not isinstance(target, str):
         for_one = partial(build, module, mode=mode, opt_level=opt_level, cache=store, weights=given)
@@ -154,14 +158,6 @@ def _for_targets(targets: Iterable[Target | str], build_for: Callable[[Target], 
 def build_uncached(module: ModuleOp, mode: Mode, weights: Mapping[str, Any]) -> Executable:
     """`build` as `Validation` wants it."""
     return build(module, mode=mode, weights=weights, cache=False)
-
-
-def _check(module: object, mode: str, opt_level: int) -> None:
-    require_module("build", module)
-    if mode not in ("native", "bytecode"):
-        raise ValueError(f"mode expected native or bytecode, got {mode}")
-    if opt_level not in range(4):
-        raise ValueError(f"opt_level expected 0 to 3, got {opt_level!r}")
 
 
 def _tensors(weights: object) -> dict[str, tvm_ffi.Tensor]:

@@ -118,23 +118,21 @@ class _Comparison:
             raise ValueError(f"a program that gives all values cannot run: {wrong}")
         pairs = (cast("tuple[tuple[object, ...], object]", each)[0] for each in (found, meant))
         for value, got, wanted in zip(values, *pairs, strict=True):
-            yield _checked(value, got, wanted)
-
-
-def _checked(value: SSAValue, found: object, meant: object) -> Checked:
-    error = None
-    if isinstance(found, np.ndarray) and isinstance(meant, np.ndarray):
-        error = _greatest_difference(cast("Array", found), cast("Array", meant))
-    owner = value.owner
-    assert isinstance(owner, Operation)
-    hint = value.name_hint or f"result of {owner.name}"
-    where = described(owner.location)
-    return Checked(
-        f"%{hint} = {owner.name}" + (f" at {where}" if where else ""),
-        str(value.type),
-        error,
-        difference(found, meant, "it"),
-    )
+            error = None
+            if isinstance(got, np.ndarray) and isinstance(wanted, np.ndarray):
+                error = _greatest_difference(cast("Array", got), cast("Array", wanted))
+            owner = value.owner
+            assert isinstance(owner, Operation)
+            hint = value.name_hint or f"result of {owner.name}"
+            where = described(owner.location)
+            yield (
+                Checked(
+                    f"%{hint} = {owner.name}" + (f" at {where}" if where else ""),
+                    str(value.type),
+                    error,
+                    difference(got, wanted, "it"),
+                )
+            )
 
 
 def _greatest_difference(found: Array, meant: Array) -> float | None:
@@ -326,14 +324,11 @@ class _Search:
     def _at(self, position: int) -> tuple[bool, str | None]:
         if position not in self._known:
             self.runs += 1
-            self._known[position] = self._differs(self._stage(position))
+            # The module after so many passes.
+            start = max(known for known in self._stages if known <= position)
+            stage = self._stages[start].clone()
+            for each in self._passes[start:position]:
+                each.apply(Context(), stage)
+            self._stages[position] = stage
+            self._known[position] = self._differs(stage)
         return self._known[position]
-
-    def _stage(self, position: int) -> ModuleOp:
-        """The module after so many passes."""
-        start = max(known for known in self._stages if known <= position)
-        stage = self._stages[start].clone()
-        for each in self._passes[start:position]:
-            each.apply(Context(), stage)
-        self._stages[position] = stage
-        return stage

@@ -1,5 +1,6 @@
-"""From a module to an executable, without consulting the cache of programs: what `build` does; and what an
-executable that is built to be watched says of its kernels.
+"""From a module to an executable, without the cache of programs: what `build` does.
+
+An executable that is built to be watched says what its kernels are.
 """
 
 from __future__ import annotations

@@ -97,7 +97,10 @@ class HostFunction:
             raise TypeError(f"{self.name}: expected {max(self.needed) + 1} arguments, got {len(arguments)}")
         packed = Packed(self.name, arguments)
         if self.convention is Convention.VALUES:
-            self._require_tensors(packed)
+            for index, is_tensor in self.needed.items():
+                if is_tensor and packed.boxes[index].kind != Kind.TENSOR:
+                    kind = Kind(packed.boxes[index].kind).name.lower()
+                    raise TypeError(f"{self.name}: argument #{index} expected an array, got a value of kind {kind}")
         status, result = np.zeros((), np.int32), packed.boxes[len(arguments)]
         value, kind = Payload(), ctypes.c_int32(OldKind.NULL)
         given: list[object] = [len(arguments)]
@@ -113,13 +116,6 @@ class HostFunction:
         if self.convention is Convention.VALUES:
             result.kind, result.payload = _FROM_OLD.get(kind.value, Kind.POINTER), value
         return unboxed(self.name, result)
-
-    def _require_tensors(self, packed: Packed) -> None:
-        """Older texts look into what they take to be tensors before they look what it is."""
-        for index, is_tensor in self.needed.items():
-            if is_tensor and packed.boxes[index].kind != Kind.TENSOR:
-                kind = Kind(packed.boxes[index].kind).name.lower()
-                raise TypeError(f"{self.name}: argument #{index} expected an array, got a value of kind {kind}")
 
 
 _FROM_OLD: Mapping[int, Kind] = {OldKind.INT: Kind.INT, OldKind.FLOAT: Kind.FLOAT, OldKind.NULL: Kind.NONE}

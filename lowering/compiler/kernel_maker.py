@@ -304,8 +304,6 @@ class KernelMaker:
             return None
 
     def _ask(self, process: CompilerProcess, kernel: Kernel) -> bytes:
-        # Not at the top: it is for many kernels only.
-
         if kernel.options.choice is not None:
             raise NoAnswerError("choices stay here")
         text = sent(kernel.group, kernel.key, self.salt, kernel.symbol, self.maker.target, kernel.options)

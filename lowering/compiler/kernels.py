@@ -218,12 +218,8 @@ def _callees(function: PrimFuncOp, functions: Mapping[str, PrimFuncOp]) -> list[
     found: dict[str, None] = {}
     pending = [function]
     while pending:
-        for name in _called_by(pending.pop()):
+        for name in (op.callee.root_reference.data for op in ops_in(pending.pop().body) if isinstance(op, CallOp)):
             if name not in found and name in functions:
                 found[name] = None
                 pending.append(functions[name])
     return [functions[name] for name in found if functions[name] is not function]
-
-
-def _called_by(function: PrimFuncOp) -> Iterator[str]:
-    return (op.callee.root_reference.data for op in ops_in(function.body) if isinstance(op, CallOp))

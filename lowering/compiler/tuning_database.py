@@ -183,11 +183,12 @@ def nearby(func: PrimFuncOp, calls: Iterable[Call]) -> list[Call]:
     """The calls with half and with twice the sizes, without recorded and very large ones."""
     known = {call.arguments for call in calls}
     found = dict.fromkeys(other for call in calls for other in _scaled(func, call))
-    return [call for call in found if call.arguments not in known and _elements(call) < MOST_ELEMENTS]
-
-
-def _elements(call: Call) -> int:
-    return sum(prod(each[1]) for each in call.arguments if isinstance(each, tuple))
+    return [
+        call
+        for call in found
+        if call.arguments not in known
+        and sum(prod(each[1]) for each in call.arguments if isinstance(each, tuple)) < MOST_ELEMENTS
+    ]
 
 
 def _scaled(func: PrimFuncOp, call: Call) -> Iterator[Call]:

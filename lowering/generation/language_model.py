@@ -130,7 +130,16 @@ class LanguageModel:
             raise ValueError(f"expected at least one sequence, got {sequences}")
         if cache_format not in CACHE_FORMATS:
             raise ValueError(f"expected a cache of {', '.join(CACHE_FORMATS)}, got {cache_format!r}")
-        target = _target(activation_bits)
+        # The machine that rounds to so many bits; `None` if nothing is said. `ValueError` for a number of bits that
+        # it cannot.
+        if activation_bits is None:
+            target = None
+        else:
+            if type(activation_bits) is not int or activation_bits not in ACTIVATION_BITS[1:]:
+                known = ", ".join(map(str, ACTIVATION_BITS[1:]))
+                raise ValueError(f"expected activations of {known} bits, got {activation_bits!r}")
+            machine = PassContext.current().machine or Target.host()
+            target = machine.with_settings({"activation_bits": activation_bits})
         if Path(path).is_dir():
             config, tokenizer, module = _of_folder(path, cache_format, weight_format)
             executable = partial(_executable_of_folder, module, target, cache)
@@ -342,19 +351,6 @@ class _Writing:
 def program_of(path: str | PathLike[str]) -> ModuleOp:
     """The module of the model in a GGUF file: its `DecoderProgram`."""
     return _module(read_file(path), "f32")
-
-
-def _target(activation_bits: int | None) -> Target | None:
-    """The machine that rounds to so many bits; `None` if nothing is said. `ValueError` for a number of bits that it
-    cannot.
-    """
-    if activation_bits is None:
-        return None
-    if type(activation_bits) is not int or activation_bits not in ACTIVATION_BITS[1:]:
-        known = ", ".join(map(str, ACTIVATION_BITS[1:]))
-        raise ValueError(f"expected activations of {known} bits, got {activation_bits!r}")
-    machine = PassContext.current().machine or Target.host()
-    return machine.with_settings({"activation_bits": activation_bits})
 
 
 def _executable(

@@ -199,18 +199,16 @@ def candidates(
             choice = rest.pop()
         else:
             found = best()
-            choice = _mixture({} if found is None else dict(found.facts), order.choice(useful), order, useful)
+            facts = {} if found is None else dict(found.facts)
+            move = order.choice(useful)
+            if not facts:
+                facts = dict(order.choice(useful))
+            choice = Choice(facts=tuple(sorted({**facts, **move}.items())))
         if space.is_new(choice):
             fruitless = 0
             yield choice
         else:
             fruitless += 1
-
-
-def _mixture(facts: dict[str, int], move: Move, order: random.Random, others: Sequence[Move]) -> Choice:
-    if not facts:
-        facts = dict(order.choice(others))
-    return Choice(facts=tuple(sorted({**facts, **move}.items())))
 
 
 def _shuffled(order: random.Random, every: Iterator[_T]) -> list[_T]:
@@ -284,21 +282,16 @@ def _tile(schedule: Schedule, block: Block, rows: int, columns: int, parallel: b
         outer, inner = schedule.split(spatial[0], [None, columns])
         order: list[Loop] = [outer, inner]
     else:
-        order = _tile_rows(schedule, spatial, reduced, rows, columns)
+        *outer, last = spatial
+        column, lane = schedule.split(last, [None, columns])
+        order = [*outer, column, *reduced, lane]
+        if outer and rows > 1:
+            row, unrolled = schedule.split(outer[-1], [None, rows])
+            order = [*outer[:-1], row, column, *reduced, unrolled, lane]
+        schedule.reorder(*order)
     schedule.vectorize(order[-1])
     if parallel:
         schedule.parallel(order[0])
-
-
-def _tile_rows(schedule: Schedule, spatial: list[Loop], reduced: list[Loop], rows: int, columns: int) -> list[Loop]:
-    *outer, last = spatial
-    column, lane = schedule.split(last, [None, columns])
-    order = [*outer, column, *reduced, lane]
-    if outer and rows > 1:
-        row, unrolled = schedule.split(outer[-1], [None, rows])
-        order = [*outer[:-1], row, column, *reduced, unrolled, lane]
-    schedule.reorder(*order)
-    return order
 
 
 LEAST_GAIN = 0.03

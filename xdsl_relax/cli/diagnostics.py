@@ -70,20 +70,16 @@ def run_tool(name: str, action: Callable[[], object], *, own_process: bool) -> i
     except KeyboardInterrupt as error:
         print(f"{name}: {error if error.args else 'interrupted'}", file=sys.stderr)
         if own_process:
-            _end_by_signal()
+            # As Ctrl-C ends a program that does not look at it.
+            with suppress(OSError):  # the reader of the pipe may be gone
+                sys.stdout.flush()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
         return INTERRUPTED
     except (Exception, ArgSpecParseError) as error:
         print(_describe(name, error), file=sys.stderr)
         return 1
     return 0
-
-
-def _end_by_signal() -> None:
-    """As Ctrl-C ends a program that does not look at it."""
-    with suppress(OSError):  # the reader of the pipe may be gone
-        sys.stdout.flush()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _show_warnings(tool: str) -> None:

@@ -197,7 +197,11 @@ def _translate(argv: Sequence[str] | None) -> None:
         raise ToolError(f"--weights-beside is for libraries and executables, not for {what}")
     contents = _mlir_to_llvmir(module, options) if what == "as it stands" else EMITTERS[what](module, options)
     if isinstance(contents, bytes):
-        _write_bytes(contents, _required_output(args.output, what))
+        path = _required_output(args.output, what)
+        if path == STDIN:
+            sys.stdout.buffer.write(contents)
+        else:
+            Path(path).write_bytes(contents)
     else:
         _write_text(contents, args.output)
 
@@ -263,13 +267,6 @@ def _write_text(contents: str, path: str | None) -> None:
         print(contents.rstrip("\n"))
     else:
         Path(path).write_text(contents.rstrip("\n") + "\n", encoding="utf-8")
-
-
-def _write_bytes(contents: bytes, path: str) -> None:
-    if path == STDIN:
-        sys.stdout.buffer.write(contents)
-    else:
-        Path(path).write_bytes(contents)
 
 
 def _required_output(path: str | None, kind: str) -> str:
