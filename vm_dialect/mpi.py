@@ -135,17 +135,16 @@ class MPIGroup:
                 raise self._late(what)
             if waited > asked + PATIENCE:
                 asked = waited
-                # `RuntimeError` if one of some workers has ended.
-                gone = (
-                    _leaving[0].gone(self._ranks[other] for other in (self._others if source is None else [source]))
-                    if _leaving
-                    else None
-                )
-                if gone is not None:
-                    self.failed = True
-                    raise RuntimeError(f"rank {gone} has ended, and will not come to {what}")
+                self._require_there(what, self._others if source is None else [source])
             if waited > AWAKE:
                 time.sleep(NAP)
+
+    def _require_there(self, what: str | Call, others: Sequence[int]) -> None:
+        """`RuntimeError` if one of some workers has ended."""
+        gone = _leaving[0].gone(self._ranks[other] for other in others) if _leaving else None
+        if gone is not None:
+            self.failed = True
+            raise RuntimeError(f"rank {gone} has ended, and will not come to {what}")
 
     @property
     def is_awaited(self) -> bool:
@@ -470,15 +469,7 @@ def join_mpi(
     known = _joined.get(key)
     usable = known is not None and not any(group.failed for group in (known.mesh or {}).values())
     if known is None or not world.allreduce(usable, MPI.LAND):
-        # New groups for a mesh.
-        grid = MPI.COMM_WORLD.Create_cart(list(mesh.values()), reorder=False)
-        comms = {"": grid, **{name: grid.Sub([other == name for other in mesh]) for name in mesh}}
-        groups = {name: MPIGroup(comm, timeout, check, few) for name, comm in comms.items()}
-        if grid.size > 1:
-            sharing = [group for group in groups.values() if 1 < group.size <= min(few, MOST_WORKERS)]
-            _share_memory(grid, sharing if shared_memory else [])
-        groups[""].mesh = groups
-        known = _joined[key] = groups[""]
+        known = _joined[key] = _everyone(mesh, timeout, check, few, shared_memory)
     known.enter()
     return known
 
@@ -505,6 +496,18 @@ _joined: dict[object, MPIGroup] = {}
 
 _entered: list[MPIGroup] = []
 """The group of all workers of the mesh in use."""
+
+
+def _everyone(mesh: Mapping[str, int], timeout: float | None, check: bool, few: int, shared_memory: bool) -> MPIGroup:
+    """New groups for a mesh."""
+    grid = MPI.COMM_WORLD.Create_cart(list(mesh.values()), reorder=False)
+    comms = {"": grid, **{name: grid.Sub([other == name for other in mesh]) for name in mesh}}
+    groups = {name: MPIGroup(comm, timeout, check, few) for name, comm in comms.items()}
+    if grid.size > 1:
+        sharing = [group for group in groups.values() if 1 < group.size <= min(few, MOST_WORKERS)]
+        _share_memory(grid, sharing if shared_memory else [])
+    groups[""].mesh = groups
+    return groups[""]
 
 
 def _share_memory(grid: MPI.Intracomm, groups: Sequence[MPIGroup]) -> None:

@@ -53,6 +53,20 @@ def _hankel(order: float) -> list[float]:
     return found
 
 
+def _oscillating(order: int, x: te.Expr, *, second: bool) -> te.Expr:
+    """`J` or `Y` of numbers from 25 on."""
+    terms, squared = _hankel(order), 1 / (x * x)
+    even = polynomial(squared, [each * (-1) ** k for k, each in enumerate(terms[::2])])
+    odd = polynomial(squared, [each * (-1) ** k for k, each in enumerate(terms[1::2])]) / x
+    # The sine and cosine of x - (order / 2 + 1 / 4) * pi, without a difference of large numbers.
+    sine, cosine, root = te.sin(x), te.cos(x), math.sqrt(0.5)
+    shifted_sine, shifted_cosine = (sine - cosine) * root, (sine + cosine) * root
+    if order == 1:
+        shifted_sine, shifted_cosine = -shifted_cosine, shifted_sine
+    made = even * shifted_sine + odd * shifted_cosine if second else even * shifted_cosine - odd * shifted_sine
+    return made * te.sqrt(2 / (math.pi * x))
+
+
 def _ordinary(order: int, *, second: bool) -> Function:
     """`J` of order 0 or 1, or `Y`, which is of positive numbers only; NaN of infinities, as in PyTorch."""
 
@@ -76,17 +90,7 @@ def _ordinary(order: int, *, second: bool) -> Function:
             if order:
                 between = 2 / math.pi * ((log_middle - 1) * first - 2 * of_one - zeroth / middle)
         high = te.maximum(size, _FAR)
-        # `J` or `Y` of numbers from 25 on.
-        terms, squared = _hankel(order), 1 / (high * high)
-        even = polynomial(squared, [each * (-1) ** k for k, each in enumerate(terms[::2])])
-        odd = polynomial(squared, [each * (-1) ** k for k, each in enumerate(terms[1::2])]) / high
-        # The sine and cosine of x - (order / 2 + 1 / 4) * pi, without a difference of large numbers.
-        sine, cosine, root = te.sin(high), te.cos(high), math.sqrt(0.5)
-        shifted_sine, shifted_cosine = (sine - cosine) * root, (sine + cosine) * root
-        if order == 1:
-            shifted_sine, shifted_cosine = -shifted_cosine, shifted_sine
-        made = even * shifted_sine + odd * shifted_cosine if second else even * shifted_cosine - odd * shifted_sine
-        found = te.select(size < _NEAR, near, te.select(size < _FAR, between, made * te.sqrt(2 / (math.pi * high))))
+        found = te.select(size < _NEAR, near, te.select(size < _FAR, between, _oscillating(order, high, second=second)))
         found = te.select(te.isinf(x), _nan(), found)
         if second:
             found = te.select(x == 0, -_infinite(), te.select(x < 0, _nan(), found))
@@ -160,14 +164,19 @@ def _modified(order: int, *, is_scaled: bool) -> Function:
     return function
 
 
-def _airy(b: te.ExternBuilder, x: te.Expr) -> te.Expr:
-    """Airy's function `Ai`; as in PyTorch, it is NaN of infinities, and 0 from where it is less than any number."""
-    near = te.maximum(te.minimum(x, 2), -7)
-    # Coefficients in powers of `x ** 3` of the two series at 0, with their factors.
+def _airy_series() -> tuple[list[float], list[float]]:
+    """Coefficients in powers of `x ** 3` of the two series at 0, with their factors."""
     one, other = [3 ** (-2 / 3) / math.gamma(2 / 3)], [3 ** (-1 / 3) / math.gamma(1 / 3)]
     for k in range(1, 50):
         one.append(one[-1] / (3 * k * (3 * k - 1)))
         other.append(other[-1] / (3 * k * (3 * k + 1)))
+    return one, other
+
+
+def _airy(b: te.ExternBuilder, x: te.Expr) -> te.Expr:
+    """Airy's function `Ai`; as in PyTorch, it is NaN of infinities, and 0 from where it is less than any number."""
+    near = te.maximum(te.minimum(x, 2), -7)
+    one, other = _airy_series()
     cube = near * near * near
     found = polynomial(cube, one) - near * polynomial(cube, other)
     high = te.maximum(x, 2)

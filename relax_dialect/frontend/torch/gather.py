@@ -216,14 +216,16 @@ def _positions(node: Node) -> Positions:
             axis += 1
             continue
         several = (
-            _of_mask(node, index)
-            if is_bool(index.dtype) or str(index.dtype) == "ui8"
-            else [indices_within(node.bb, index, [node.shape()[axis]], f"'{node.name}' index {axis}")]
+            _of_mask(node, index) if is_bool(index.dtype) or str(index.dtype) == "ui8" else [_at(node, index, axis)]
         )
         tensors += several
         axes += range(axis, axis + len(several))
         axis += len(several)
     return Positions(tensors, axes, node.rank())
+
+
+def _at(node: Node, index: Expr, axis: int) -> Expr:
+    return indices_within(node.bb, index, [node.shape()[axis]], f"'{node.name}' index {axis}")
 
 
 def _of_mask(node: Node, mask: Expr) -> list[Expr]:

@@ -64,19 +64,7 @@ def _gradient_of_weights(node: Node, rank: int) -> Expr:
     data, positions = (node.tensor(name) for name in names)
     (batch, channels, *_), (_, filters, *extents) = (node.shape(name) for name in names)
     count = batch * product(extents)
-    # For each element of a window, in order: the data that it is multiplied with, at all positions of the window.
-    strides, pads, dilation = (each(node, name, rank) for name in ("stride", "padding", "dilation"))
-    kernel = [dim.constant_value for dim in node.shape("weight")[2:]]
-    widths = [0] * 4 + [width for pad, extra in zip(pads, strides, strict=True) for width in (pad, pad + extra)]
-    padded = op.nn.pad(data, widths)
-    axes = list(range(2, rank + 2))
-    windows: list[Expr] = []
-    for at in itertools.product(*(range(size or 0) for size in kernel)):
-        begin = [by * index for by, index in zip(dilation, at, strict=True)]
-        end = [first + stride * (length - 1) + 1 for first, stride, length in zip(begin, strides, extents, strict=True)]
-        windows.append(op.strided_slice(padded, axes=axes, begin=begin, end=end, strides=strides))
-    if not windows:
-        raise Refusal("the size of the window is not known")
+    windows = _windows(node, data, extents, rank)
     size = len(windows)
 
     # for each group, filters by positions times positions by channels and elements of the window
@@ -89,3 +77,20 @@ def _gradient_of_weights(node: Node, rank: int) -> Expr:
     )
     made = op.matmul(left, op.permute_dims(right, [0, 2, 1]))
     return op.reshape(made, node.shape("weight"))
+
+
+def _windows(node: Node, data: Expr, extents: Sequence[Dim], rank: int) -> list[Expr]:
+    """For each element of a window, in order: the data that it is multiplied with, at all positions of the window."""
+    strides, pads, dilation = (each(node, name, rank) for name in ("stride", "padding", "dilation"))
+    kernel = [dim.constant_value for dim in node.shape("weight")[2:]]
+    widths = [0] * 4 + [width for pad, extra in zip(pads, strides, strict=True) for width in (pad, pad + extra)]
+    padded = op.nn.pad(data, widths)
+    axes = list(range(2, rank + 2))
+    found: list[Expr] = []
+    for at in itertools.product(*(range(size or 0) for size in kernel)):
+        begin = [by * index for by, index in zip(dilation, at, strict=True)]
+        end = [first + stride * (length - 1) + 1 for first, stride, length in zip(begin, strides, extents, strict=True)]
+        found.append(op.strided_slice(padded, axes=axes, begin=begin, end=end, strides=strides))
+    if not found:
+        raise Refusal("the size of the window is not known")
+    return found

@@ -151,23 +151,24 @@ def summed_products(equation: str, operands: list[Expr]) -> Expr:
     """Products of tensors, summed over the subscripts that the result does not have."""
     equation = equation.replace(" ", "")
     if "..." in equation:
-        # The subscripts with letters for the dimensions that an ellipsis stands for.
-        ranks = [operand.ndim or 0 for operand in operands]
-        inputs, arrow, output = equation.partition("->")
-        terms = inputs.split(",")
-        free = [letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in equation]
-        counts = [rank - len(term) + 3 if "..." in term else 0 for term, rank in zip(terms, ranks, strict=True)]
-        if max(counts) > len(free):
-            raise Refusal("there are not enough letters for the dimensions of an ellipsis")
-        letters = "".join(free[: max(counts)])
-        written = [
-            term.replace("...", letters[len(letters) - count :]) for term, count in zip(terms, counts, strict=True)
-        ]
-        if not arrow:
-            single = sorted(c for c in set(inputs) - set(".,") if inputs.count(c) == 1)
-            output = "..." + "".join(single)
-        equation = f"{','.join(written)}->{output.replace('...', letters)}"
+        equation = _without_ellipsis(equation, [operand.ndim or 0 for operand in operands])
     return op.einsum(operands, equation)
+
+
+def _without_ellipsis(equation: str, ranks: list[int]) -> str:
+    """The subscripts with letters for the dimensions that an ellipsis stands for."""
+    inputs, arrow, output = equation.partition("->")
+    terms = inputs.split(",")
+    free = [letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in equation]
+    counts = [rank - len(term) + 3 if "..." in term else 0 for term, rank in zip(terms, ranks, strict=True)]
+    if max(counts) > len(free):
+        raise Refusal("there are not enough letters for the dimensions of an ellipsis")
+    letters = "".join(free[: max(counts)])
+    written = [term.replace("...", letters[len(letters) - count :]) for term, count in zip(terms, counts, strict=True)]
+    if not arrow:
+        single = sorted(c for c in set(inputs) - set(".,") if inputs.count(c) == 1)
+        output = "..." + "".join(single)
+    return f"{','.join(written)}->{output.replace('...', letters)}"
 
 
 @converts("aten.bilinear.default")

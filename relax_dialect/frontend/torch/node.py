@@ -82,17 +82,20 @@ def promoted(operands: Iterable[Any]) -> Attribute:
     """The dtype in which tensors and numbers are combined."""
     kinds: dict[Weight, Attribute] = {}
     for operand in operands:
-        if isinstance(operand, Expr) and operand.dtype is not None:
-            weight, dtype = (Weight.TENSOR if operand.ndim else Weight.SCALAR_TENSOR), operand.dtype
-        elif isinstance(operand, bool | torch().SymBool):
-            weight, dtype = Weight.NUMBER, i1
-        else:
-            weight, dtype = Weight.NUMBER, i64 if isinstance(operand, int | torch().SymInt) else f32
+        weight, dtype = _described(operand)
         kinds[weight] = _common(kinds[weight], dtype) if weight in kinds else dtype
     found: Attribute | None = None
     for _, dtype in sorted(kinds.items()):
         found = dtype if found is None else _outranked(dtype, found)
     return i64 if found is None else found
+
+
+def _described(operand: Any) -> tuple[Weight, Attribute]:
+    if isinstance(operand, Expr) and operand.dtype is not None:
+        return (Weight.TENSOR if operand.ndim else Weight.SCALAR_TENSOR), operand.dtype
+    if isinstance(operand, bool | torch().SymBool):
+        return Weight.NUMBER, i1
+    return Weight.NUMBER, i64 if isinstance(operand, int | torch().SymInt) else f32
 
 
 def _outranked(higher: Attribute, lower: Attribute) -> Attribute:

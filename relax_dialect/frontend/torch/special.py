@@ -28,6 +28,11 @@ def polynomial(x: te.Expr, coefficients: Sequence[float]) -> te.Expr:
     return made
 
 
+def _sine_of_half_turns(x: te.Expr) -> te.Expr:
+    """`sin(pi * x)` up to its sign."""
+    return te.sin((x - te.round(x)) * math.pi)
+
+
 _LANCZOS = (
     *(0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059),
     *(12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7),
@@ -44,7 +49,7 @@ def lgamma(x: te.Expr) -> te.Expr:
         series = series + coefficient / (z + at)
     t = z + 7.5
     high = 0.5 * math.log(2 * math.pi) + ((z + 0.5) * te.log(t) - t) + te.log(series)
-    reflected = math.log(math.pi) - te.log(te.abs(te.sin((x - te.round(x)) * math.pi))) - high
+    reflected = math.log(math.pi) - te.log(te.abs(_sine_of_half_turns(x))) - high
     return te.select(te.isinf(x), te.abs(x), te.select(is_low, reflected, high))
 
 
@@ -73,20 +78,23 @@ def digamma(x: te.Expr) -> te.Expr:
 _TERMS = 45
 
 
+def _scaled_bessel(order: int, x: te.Expr) -> te.Expr:
+    """`exp(-abs(x)) * I(abs(x))` of a modified Bessel function: its power series up to 15, then the asymptotic one."""
+    size = te.abs(x)
+    rising = [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(_TERMS)]
+    low = te.minimum(size, 15)
+    near = polynomial(low * low * 0.25, rising) * te.exp(-low) * (1 if order == 0 else low * 0.5)
+    falling = [1.0]
+    for k in range(1, 25):
+        falling.append(falling[-1] * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k))
+    high = te.maximum(size, 15)
+    far = polynomial(1 / high, falling) / te.sqrt(high * (2 * math.pi))
+    return te.select(size < 15, near, te.select(te.isnan(x), x, far))
+
+
 def _bessel(order: int, *, is_scaled: bool) -> Callable[[te.Expr], te.Expr]:
     def function(x: te.Expr) -> te.Expr:
-        # `exp(-abs(x)) * I(abs(x))` of a modified Bessel function: its power series up to 15, then the asymptotic
-        # one.
-        size = te.abs(x)
-        rising = [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(_TERMS)]
-        low = te.minimum(size, 15)
-        near = polynomial(low * low * 0.25, rising) * te.exp(-low) * (1 if order == 0 else low * 0.5)
-        falling = [1.0]
-        for k in range(1, 25):
-            falling.append(falling[-1] * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k))
-        high = te.maximum(size, 15)
-        far = polynomial(1 / high, falling) / te.sqrt(high * (2 * math.pi))
-        found = te.select(size < 15, near, te.select(te.isnan(x), x, far))
+        found = _scaled_bessel(order, x)
         half = te.exp(te.abs(x) * 0.5)
         grown = found if is_scaled else te.select(te.isinf(x), te.abs(x), found * half * half)
         return te.select(x < 0, -grown, grown) if order else grown
