@@ -70,19 +70,13 @@ def is_subtype(derived: Attribute, base: Attribute, prover: Prover | None = None
         return Verdict.RUNTIME  # S1
     prover = prover or Prover()
     if isinstance(derived, PrimType) and isinstance(base, PrimType):
-        # S3: prim values have equal dtypes; a value that the base names is the derived one's.
-        if derived.dtype != base.dtype:
-            return Verdict.NEVER
-        return _dimension(derived.value, base.value, prover)
+        return _prim(derived, base, prover)
     if isinstance(derived, ShapeType) and isinstance(base, ShapeType):
         return shape_verdict(derived.dims, base.dims, prover)
     if isinstance(derived, TensorType) and isinstance(base, TensorType):
         return _tensor(derived, base, prover)
     if isinstance(derived, TupleType) and isinstance(base, TupleType):
-        # S6: tuples have equally many fields, each a subtype.
-        if len(derived.fields) != len(base.fields):
-            return Verdict.NEVER
-        return _all(is_subtype(*pair, prover) for pair in zip(derived.fields, base.fields, strict=True))
+        return _tuple(derived, base, prover)
     if isinstance(derived, FuncType) and isinstance(base, FuncType):
         return _function(derived, base, prover)
     return Verdict.NEVER  # S2
@@ -105,6 +99,13 @@ def _known(derived: object, base: object) -> Verdict:
     if base is None or derived == base:
         return Verdict.YES
     return Verdict.RUNTIME if derived is None else Verdict.NEVER
+
+
+def _prim(derived: PrimType, base: PrimType, prover: Prover) -> Verdict:
+    """S3: prim values have equal dtypes; a value that the base names is the derived one's."""
+    if derived.dtype != base.dtype:
+        return Verdict.NEVER
+    return _dimension(derived.value, base.value, prover)
 
 
 def _dimension(derived: Dim | None, base: Dim | None, prover: Prover) -> Verdict:
@@ -148,6 +149,13 @@ def sharding_verdict(derived: ShardingAttr | None, base: ShardingAttr | None, pr
     return _all(equality(left.size, right.size, prover) for left, right in zip(derived.mesh, base.mesh, strict=True))
 
 
+def _tuple(derived: TupleType, base: TupleType, prover: Prover) -> Verdict:
+    """S6: tuples have equally many fields, each a subtype."""
+    if len(derived.fields) != len(base.fields):
+        return Verdict.NEVER
+    return _all(is_subtype(*pair, prover) for pair in zip(derived.fields, base.fields, strict=True))
+
+
 def _function(derived: FuncType, base: FuncType, prover: Prover) -> Verdict:
     """Functions: what can be used wherever the base can.
 
@@ -166,13 +174,7 @@ def _function(derived: FuncType, base: FuncType, prover: Prover) -> Verdict:
         return is_subtype(_closed(derived), base.ret, prover)  # S8
     if derived.opaque:
         return Verdict.RUNTIME  # S9
-    base = open_function(base, derived)
-    inner = Prover(prover.bounds.with_entries({bound.symbol.data: bound.interval for bound in base.symbols}))
-    try:
-        outcome = call_result(derived, base.params, inner)
-    except Mismatch:
-        return Verdict.NEVER
-    return min(outcome.verdict, is_subtype(outcome.ret, base.ret, inner))  # S10
+    return _callable_as(derived, base, prover)  # S10
 
 
 def _closed(func: FuncType) -> Attribute:
@@ -180,6 +182,16 @@ def _closed(func: FuncType) -> Attribute:
     from relax_dialect.struct_info.symbols import erase_symbols
 
     return erase_symbols(func.ret, func.symbol_names)
+
+
+def _callable_as(derived: FuncType, base: FuncType, prover: Prover) -> Verdict:
+    base = open_function(base, derived)
+    inner = Prover(prover.bounds.with_entries({bound.symbol.data: bound.interval for bound in base.symbols}))
+    try:
+        outcome = call_result(derived, base.params, inner)
+    except Mismatch:
+        return Verdict.NEVER
+    return min(outcome.verdict, is_subtype(outcome.ret, base.ret, inner))
 
 
 @dataclass(frozen=True)
@@ -355,8 +367,7 @@ class _Matcher:
             self._match_number(declared.value, actual.value, position)
         elif isinstance(declared, TupleType) and isinstance(actual, TupleType):
             self._require(len(declared.fields) == len(actual.fields), declared, actual, position)
-            for index, pair in enumerate(zip(declared.fields, actual.fields, strict=True)):
-                self._match(*pair, AccessPath(position.root, (*position.fields, index)))
+            self._match_fields(declared.fields, actual.fields, position)
         elif isinstance(declared, FuncType) and isinstance(actual, FuncType):
             self.functions.append((actual, declared, position))
         else:
@@ -389,6 +400,10 @@ class _Matcher:
             )
         for mine, other in zip(declared.mesh, actual.mesh, strict=True):
             self.equations.append((mine.size, other.size, position))
+
+    def _match_fields(self, declared: Sequence[StructInfo], actual: Sequence[StructInfo], position: AccessPath) -> None:
+        for index, pair in enumerate(zip(declared, actual, strict=True)):
+            self._match(*pair, AccessPath(position.root, (*position.fields, index)))
 
     def _match_dims(self, declared: Shape, actual: Shape, position: AccessPath) -> None:
         if declared is None:
