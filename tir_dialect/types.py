@@ -433,3 +433,13 @@ def buffer_type(value: SSAValue) -> BufferType:
     if not isinstance(value.type, BufferType):
         raise ValueError(f"expected a buffer, got a value of type {value.type}")
     return value.type
+
+
+BYTES = 1 << 8
+"""How many values a byte has."""
+
+
+def is_byte_table(kind: BufferType) -> bool:
+    """Whether a buffer has bytes in one dimension, side by side, of which every byte is the index of one."""
+    lies_flat = len(kind.shape) == 1 and kind.has_default_strides and not kind.offset.terms
+    return lies_flat and byte_size(kind.dtype) == 1 and kind.shape[0].constant_value == BYTES

@@ -33,7 +33,7 @@ from relax_dialect.ops.gather import (
 from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, slice_index
 from tir_dialect import te
 from tir_dialect.dims import Dim, broadcast, constant
-from tir_dialect.dtypes import is_bool
+from tir_dialect.dtypes import byte_size, is_bool
 
 
 @legalizes(TakeOp)
@@ -45,7 +45,10 @@ def take(kernel: Kernel, op: TakeOp) -> te.Tensor:
 
     def element(*i: te.Expr) -> te.Expr:
         index = indices[i[axis : axis + indices.ndim]]
-        if mode == "wrap":
+        if byte_size(index.dtype) == 1 and extent.constant_value == 1 << 8 and mode != "clip":
+            # Every byte is an index, one with a sign counted from the end if it is negative: its bits without one.
+            position = te.cast(te.cast(te.cast(index, "ui8"), "i32"), "index")
+        elif mode == "wrap":
             # An index modulo an extent, also where it is more than any extent is.
             if str(index.dtype) == "ui64":
                 position = te.cast(te.floormod(index, te.cast(extent, "ui64")), "index")

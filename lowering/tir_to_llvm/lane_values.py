@@ -62,8 +62,15 @@ def as_vector(b: LLVMBuilder, value: LaneValue, lanes: int) -> SSAValue:
     return b.add(b.splat(value.base, lanes), steps)
 
 
+def is_number(b: LLVMBuilder, value: LaneValue, number: int) -> bool:
+    """Whether a value is that number in all lanes."""
+    return isinstance(value, SSAValue) and not is_varying(value) and b.known_integer(value) == number
+
+
 def add(b: LLVMBuilder, lhs: LaneValue, rhs: LaneValue, lanes: int) -> LaneValue:
     """The sum of two indices."""
+    if is_number(b, lhs, 0):
+        return rhs
     return _linear(b, LLVMBuilder.add, lhs, rhs, lanes)
 
 
@@ -76,6 +83,8 @@ def mul(b: LLVMBuilder, lhs: LaneValue, rhs: LaneValue, lanes: int) -> LaneValue
     """The product of two indices."""
     if not is_varying(lhs) and isinstance(rhs, Ramp):
         lhs, rhs = rhs, lhs
+    if is_number(b, rhs, 1):
+        return lhs
     if isinstance(lhs, Ramp) and isinstance(rhs, SSAValue) and not is_varying(rhs):
         return Ramp(b.mul(lhs.base, rhs), b.mul(lhs.step, rhs))
     return _elementwise(b, LLVMBuilder.mul, lhs, rhs, lanes)

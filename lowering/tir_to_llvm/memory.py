@@ -21,7 +21,7 @@ from lowering.llvm import llvm_ext
 from lowering.llvm.function_builder import element_type, lane_count, lanes_of
 from lowering.llvm.llvm_builder import POINTER, LLVMBuilder
 from lowering.rewriting import op_rewrite_pattern
-from lowering.tir_to_llvm import lane_values
+from lowering.tir_to_llvm import byte_tables, lane_values
 from lowering.tir_to_llvm.arithmetic.division import multiply_checked
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, memory_type, to_memory
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, is_large
@@ -33,7 +33,7 @@ from tir_dialect.ops.blocks import FlattenOp, MatchBufferOp, ViewOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp, i32_array, vector_of
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, PrefetchOp, TextAddressOp
-from tir_dialect.types import BufferType, LoopKind
+from tir_dialect.types import BufferType, LoopKind, is_byte_table
 
 STACK_LIMIT = 64 * 1024
 """Buffers of constant size up to so many bytes are on the stack."""
@@ -364,6 +364,9 @@ def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> 
     if isinstance(offset, Ramp) and step is not None and suits_strided(e, buffer, step, lanes):
         return load_strided(e, buffer, offset.base, step, lanes)
     offsets = lane_values.as_vector(b, offset, lanes.count)
+    numbers = byte_tables.bytes_of(b, offsets) if is_byte_table(buffer.type) else None
+    if numbers is not None:
+        return byte_tables.look_up(b, buffer.pointer, numbers, alignment)
     gather = llvm_ext.GatherOp(buffer.pointer, offsets, _mask(b, lanes), b.zero(vector), alignment)
     return b.insert(gather).results[0]
 

@@ -32,7 +32,7 @@ from tir_dialect.dtypes import byte_size, is_dtype
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, lanes_of, vector_of
-from tir_dialect.types import LoopKind
+from tir_dialect.types import LoopKind, is_byte_table
 
 
 def transposed(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
@@ -246,8 +246,20 @@ def lane_count(
 
     Values that are the same in all lanes, such as the index of a gathered row, do not count.
     """
+    if kernel.target.arch.startswith("x86") and kernel.target.vector_bits >= 256:
+        left_out = left_out | {op for stage in stages for op in _byte_indices(stage)}
     widest = max((bits for stage in stages for bits in _widths(stage, group, left_out)), default=32)
     return kernel.target.lanes(widest)
+
+
+def _byte_indices(stage: Stage) -> Iterator[Operation]:
+    """Conversions of bytes to indices of tables of 256, which are looked up as bytes (`tir_to_llvm.byte_tables`)."""
+    for load in stage.loads:
+        if is_byte_table(load.buffer_type):
+            op = load.indices[0].owner
+            while isinstance(op, arith.IndexCastOp | arith.ExtUIOp) and op.result.has_one_use():
+                yield op
+                op = op.operands[0].owner
 
 
 def _widths(stage: Stage, group: AxisGroup, left_out: AbstractSet[Operation]) -> Iterator[int]:

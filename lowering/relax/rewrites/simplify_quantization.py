@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, f32, i8, i32
+from xdsl.dialects.builtin import ModuleOp, f32, i8
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
@@ -373,8 +373,7 @@ class UseByteTablesPass(Pass):
 
     ```mlir
     %table = relax.constant dense<[...]> : tensor<256xui8>
-    %0 = relax.astype %q dtype = i32
-    %5 = relax.take %table, %0 axis = 0
+    %5 = relax.take %table, %q axis = 0
     ```
 
     So the activations of quantised networks take no exponential functions, also those that use the byte several times
@@ -408,10 +407,9 @@ class UseByteTable(RewritePattern):
         if found is None or table is None:
             return
         constant = ConstantOp(tensor_attr(table))
-        index = AstypeOp(found[0], i32)
-        taken = TakeOp(constant.result, index, axis=0)
+        taken = TakeOp(constant.result, found[0], axis=0)
         if taken.result.type == op.result.type:
-            rewriter.replace(op, [constant, index, taken])
+            rewriter.replace(op, [constant, taken])
 
 
 def values_of_bytes(interpreter: Interpreter, root: SSAValue, ops: Sequence[Operator]) -> Array | None:

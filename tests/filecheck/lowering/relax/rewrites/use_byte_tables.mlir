@@ -4,8 +4,7 @@
 // x * sigmoid(x) of bytes, each step of which is rounded to bytes: one table.
 // CHECK-LABEL: relax.func @swish
 // CHECK-NEXT:    [[TABLE:%.*]] = relax.constant dense<"0x{{[0-9A-F]*}}"> : tensor<256xui8>
-// CHECK-NEXT:    [[AT:%.*]] = relax.astype %x dtype = i32
-// CHECK-NEXT:    [[Y:%.*]] = relax.take [[TABLE]], [[AT]] axis = 0
+// CHECK-NEXT:    [[Y:%.*]] = relax.take [[TABLE]], %x axis = 0
 // CHECK-NEXT:    relax.return [[Y]]
 relax.func @swish[%n](%x: !relax.tensor<[n, 8], ui8>) -> !relax.tensor<[n, 8], ui8> {
   %point = relax.constant dense<142> : tensor<i32>
