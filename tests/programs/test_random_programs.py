@@ -20,14 +20,14 @@ CLOSE = Tolerance(relative=1e-4, absolute=1e-5)
 
 
 @given(programs())
-@examples(10)
+@examples(8)
 def test_programs_are_well_formed_and_run(program: Program):
     verify_module(program.module)
     run(program.module, program.entry, program.inputs)
 
 
 @given(programs())
-@examples(10)
+@examples(8)
 def test_text_is_read_back(program: Program):
     text = str(program.module)
     assert str(parse_module(text)) == text
@@ -37,7 +37,7 @@ def test_text_is_read_back(program: Program):
 
 
 @given(programs())
-@examples(15)
+@examples(8)
 def test_inference_changes_no_result(program: Program):
     check_pass(program.module, "infer-struct-info", [program.inputs], entry=program.entry)
 

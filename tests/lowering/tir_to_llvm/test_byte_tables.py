@@ -23,6 +23,7 @@ def _program(index: str, entry: str, epilogue: str = "") -> tuple[str, np.ndarra
     return text, table
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("index", "entry"), [("ui8", "ui8"), ("i8", "ui8"), ("i8", "i8")])
 def test_every_byte(index: str, entry: str):
     text, table = _program(index, entry)

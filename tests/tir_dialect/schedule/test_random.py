@@ -19,7 +19,7 @@ def test_random_schedules(program, steps, data):
 
 
 @pytest.mark.slow
-@examples(12)
+@examples(9)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 10), st.data())
 def test_random_schedules_of_random_programs(seed, steps, data):
     check_random_schedule(parse_prim_func(RandomProgram(seed).text()), steps, data.draw)

@@ -278,7 +278,7 @@ def test_rows_that_see_nothing(queries: int) -> None:
         check_guarded(case, sizes, arrays)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sizes", [(2, 3, 9), (1, 40, 40)], ids=str)
 @pytest.mark.parametrize(
     "name",

@@ -44,6 +44,7 @@ def test_exact_numbers():
     run_everywhere(text, "main", _inputs(5))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scale", [93.7, 171.3])
 def test_rounded_numbers(scale: float):
     """Sums in `f64` are rounded to the same integers, but where they are near the middle of two."""
