@@ -36,6 +36,7 @@ from lowering.kernels.gemm.block_weights import (
 from lowering.kernels.gemm.cost_model import (
     BLOCK_DOT_MAX_M,
     BLOCK_INT16_BITS,
+    BLOCK_INT16_DOT_MAX_M,
     BLOCK_TILE_MIN_M,
     TILE_REGISTERS,
     Tiling,
@@ -48,7 +49,7 @@ from lowering.kernels.gemm.dot_group_micro_kernel import GROUP_BYTES
 from lowering.kernels.gemm.dot_groups import DotGroupGemm
 from lowering.kernels.gemm.packed import PackedGemm
 from lowering.kernels.gemm.problem import Gemm
-from lowering.kernels.gemm.quantized_rows import INT16_PLANES
+from lowering.kernels.gemm.quantized_rows import INT16_PLANES, multiplies_int16
 from lowering.kernels.gemm.skinny import can_be_skinny, has_partial_sums
 from lowering.kernels.gemm.strategy import emit_best, generators
 from lowering.kernels.gemm.zero_products import restore_output
@@ -316,17 +317,20 @@ def _emit_many_rows(gemm: Gemm, decoding: Decoding) -> str:
 def emit_block_gemm(item: BlockGemm) -> str:
     """The code of a GEMM with block-quantised weights; says which generators made it, and why."""
     gemm, decoding = item.gemm, item.decoding
-    m = gemm.m.constant_value
-    if m is not None and m <= BLOCK_DOT_MAX_M:
-        return f"{_emit_few_rows(gemm, decoding)} since M <= {BLOCK_DOT_MAX_M}"
+    in_panels = multiplies_int16(gemm.kernel.target) and suits_int16_panels(gemm, decoding)
+    m, most = gemm.m.constant_value, BLOCK_DOT_MAX_M
+    if in_panels and not suits_int16(gemm, decoding):
+        most = BLOCK_INT16_DOT_MAX_M
+    if m is not None and m <= most:
+        return f"{_emit_few_rows(gemm, decoding)} since M <= {most}"
     if m is not None:
-        return f"{_emit_many_rows(gemm, decoding)} since M > {BLOCK_DOT_MAX_M}"
+        return f"{_emit_many_rows(gemm, decoding)} since M > {most}"
     code = gemm.code
-    with code.when(code.compare("sle", code.dim(gemm.m, "m"), BLOCK_DOT_MAX_M)) as branch:
+    with code.when(code.compare("sle", code.dim(gemm.m, "m"), most)) as branch:
         few = _emit_few_rows(gemm, decoding)
     with code.otherwise(branch):
         many = _emit_many_rows(gemm, decoding)
-    return f"{few} where M <= {BLOCK_DOT_MAX_M}, else {many}"
+    return f"{few} where M <= {most}, else {many}"
 
 
 def emit_gemm(gemm: Gemm) -> str:

@@ -295,6 +295,8 @@ DOT_GROUP_STRIPS_PER_PANEL = 4
 takes less time than packing columns again, by transposing."""
 BLOCK_DOT_MAX_M = 2
 """Rows that are multiplied with block-quantised weights that are decoded anew for each."""
+BLOCK_INT16_DOT_MAX_M = 1
+"""The same where more are multiplied with panels of pairs of 16 bits, unless lanes lie along K."""
 BLOCK_PANEL_L2 = 2
 """Rows that are multiplied with the same decoded columns take so many times the second-level cache at most."""
 BLOCK_PANEL_MIN_ROWS = 64
