@@ -81,18 +81,13 @@ class LinearForm:
     def _add_integers(self, op: AstypeOp, factor: Doubles) -> bool:
         """Without a zero point that is subtracted before, if the integers are numbers of `f32` also then."""
         source = op.x
-        if not is_integer(source):
-            return False
-        shifted = source.owner
-        points = array_of(shifted.y) if isinstance(shifted, SubtractOp) else None
-        most = magnitude(shifted.x) if isinstance(shifted, SubtractOp) and points is not None else None
-        if isinstance(shifted, SubtractOp) and points is not None and most is not None and most <= MOST_EXACT:
-            if not is_never_written(shifted.x) or np.abs(points.astype(np.float64)).max(initial=0) > MOST_EXACT:
-                return False
-            self.terms.append((shifted.x, factor))
-            return self._add_constant(-points * factor)
+        shift = source.owner
+        points = array_of(shift.y) if isinstance(shift, SubtractOp) else None
+        if isinstance(shift, SubtractOp) and points is not None and is_exact(shift.x, points):
+            source = shift.x
+            self._add_constant(-points * factor)
         self.terms.append((source, factor))
-        return True
+        return is_integer(source) and is_never_written(source)
 
     def ops(self) -> list[Operation] | None:
         """Ops of which the last has the sum; `None` if a number of it is none of `f32`, or subnormal."""
@@ -109,6 +104,12 @@ class LinearForm:
             made += [number, scale, last]
             total = last.result
         return made
+
+
+def is_exact(value: SSAValue, points: NDArray[Any]) -> bool:
+    """Whether integers and what is subtracted from them are numbers of `f32`, so that their difference is."""
+    most, point = magnitude(value), np.abs(points.astype(np.float64)).max(initial=0)
+    return most is not None and max(most, point) <= MOST_EXACT
 
 
 def is_integer(value: SSAValue) -> bool:

@@ -182,7 +182,7 @@ def costly_function_of_bytes(
     while pending:
         last = max(pending, key=lambda each: order.get(each.owner, -1))
         if len(pending) == 1 and dtype_of(last) in BYTE_DTYPES and any(isinstance(each, COSTLY) for each in ops):
-            return last, ops[::-1]
+            return (last, ops[::-1]) if is_never_written(last) else None
         pending.remove(last)
         owner = last.owner
         if not is_elementwise(owner) or not is_never_written(last):
@@ -509,6 +509,8 @@ class ConcatenateBytes(RewritePattern):
                 return
             maker = argument.owner
             if isinstance(maker, ConcatOp) and dtype_of(argument) not in BYTE_DTYPES and is_never_written(argument):
+                if not all(map(is_never_written, maker.inputs)):
+                    return
                 self._exchange(maker, chain[::-1], rewriter)
                 return
 

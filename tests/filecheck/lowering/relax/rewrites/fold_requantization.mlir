@@ -111,3 +111,19 @@ relax.func @others[%n](%x: !relax.tensor<[n, 4], ui8>, %y: !relax.tensor<[n, 4],
   %11 = relax.tuple (%1, %3, %6, %10)
   relax.return %11
 }
+
+// -----
+
+// Bytes that somebody may write into after they are read.
+// CHECK-LABEL: relax.func @written
+// CHECK:         relax.divide
+relax.func @written[%n](%x: !relax.tensor<[n, 4], ui8>) -> !relax.tensor<[n, 4], f32> impure {
+  %a = relax.constant dense<0.5> : tensor<f32>
+  %scale = relax.constant dense<2.0> : tensor<f32>
+  %0 = relax.astype %x dtype = f32
+  %1 = relax.multiply %0, %a
+  relax.call_packed "test.write"(%x)
+  %2 = relax.divide %1, %scale
+  %3 = relax.round %2
+  relax.return %3
+}

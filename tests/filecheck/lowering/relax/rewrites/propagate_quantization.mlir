@@ -86,3 +86,18 @@ relax.func @identity(%q: !relax.tensor<[2, 3], ui8>) -> !relax.tensor<[3, 2], ui
   %5 = relax.astype %4 dtype = ui8
   relax.return %5
 }
+
+// -----
+
+// A concatenated tensor that somebody may write into afterwards.
+// CHECK-LABEL: relax.func @written
+// CHECK:         relax.concat
+// CHECK:         relax.call_packed "test.write"(%x)
+// CHECK:         relax.round
+relax.func @written[%n](%x: !relax.tensor<[n, 4], f32>, %y: !relax.tensor<[n, 4], f32>) -> !relax.tensor<[n, 8], ui8> impure {
+  %0 = relax.concat %x, %y axis = 1
+  relax.call_packed "test.write"(%x)
+  %1 = relax.round %0
+  %2 = relax.astype %1 dtype = ui8
+  relax.return %2
+}

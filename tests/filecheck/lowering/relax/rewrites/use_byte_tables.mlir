@@ -49,3 +49,20 @@ relax.func @others[%n](%x: !relax.tensor<[n, 2], i8>, %y: !relax.tensor<[n, 2], 
   %10 = relax.tuple(%4, %6, %9)
   relax.return %10
 }
+
+// -----
+
+// Bytes that somebody may write into after they are read.
+// CHECK-LABEL: relax.func @written
+// CHECK-NOT:     relax.take
+// CHECK:         relax.sigmoid
+relax.func @written[%n](%x: !relax.tensor<[n, 4], ui8>) -> !relax.tensor<[n, 4], ui8> impure {
+  %less = relax.constant dense<0.0039> : tensor<f32>
+  %0 = relax.astype %x dtype = f32
+  %1 = relax.multiply %0, %less
+  %2 = relax.sigmoid %1
+  relax.call_packed "test.write"(%x)
+  %3 = relax.round %2
+  %4 = relax.astype %3 dtype = ui8
+  relax.return %4
+}
