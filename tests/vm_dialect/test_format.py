@@ -96,7 +96,7 @@ def test_messages_say_where(data: bytes, tmp_path: Path):
         (rewritten(data, 8, b"\x03"), "byte 8: format version 3, this package reads version 2"),
         (rewritten(data, 16, b"\0"), f"byte 16: the file has {len(data)} bytes"),
         (data[:25] + b"X" + data[26:], "wrong checksum of the header"),
-        (rewritten(data, 24, b"XXXX"), "section META: expected at this place of the table, got b'XXXX'"),
+        (rewritten(data, 24, b"XXXX"), "section META: expected at this index of the table, got b'XXXX'"),
         (rewritten(data, 32, struct.pack("<Q", 1 << 63)), "section META: bytes .* are not at 256 within the file"),
         (data[:-70] + b"\x55" + data[-69:], "wrong checksum|expected zeros"),
     ]

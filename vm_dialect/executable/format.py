@@ -388,7 +388,7 @@ def _read_table(data: memoryview) -> dict[str, tuple[int, int, int]]:
         start = _skip_padding(data, end)
         named, checksum, said, size = _ENTRY.unpack_from(data, _HEADER.size + index * _ENTRY.size)
         if named != tag.encode():
-            raise ValueError(f"section {tag}: expected at this place of the table, got {named!r}")
+            raise ValueError(f"section {tag}: expected at this index of the table, got {named!r}")
         if said != start or start > len(data) or size > len(data) - start:
             raise ValueError(f"section {tag}: bytes {said} to {said + size} are not at {start} within the file")
         indices[tag] = (start, size, checksum)

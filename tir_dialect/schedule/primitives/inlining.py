@@ -148,7 +148,7 @@ def _check_inputs(self: ScheduleState, producer: ElementBlock, loads: Sequence[L
     if not loads:
         return
     writer = runs_between(self, producer.op, loads, inputs, writes_only=True)
-    # A store to an input in a block that would load it in place of the result.
+    # A store to an input in a block that would load it instead of the result.
     blocks = {block for load in loads if (block := enclosing_block(load)) is not None}
     inside = (op for block in blocks for op in block.body.walk())
     writer = writer or next((op for op in inside if touches(op, inputs, writes_only=True)), None)
