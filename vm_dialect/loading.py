@@ -16,7 +16,7 @@ from vm_dialect.arguments import Signature, with_names
 from vm_dialect.callee import Callee, suggest_conversion
 from vm_dialect.executable import Executable
 from vm_dialect.executable.model import FunctionInfo
-from vm_dialect.thread_limits import ThreadLimit
+from vm_dialect.process import ThreadLimit
 
 
 class NativeFunction(Callee, tvm_ffi.Function):

@@ -18,17 +18,17 @@ import tvm_ffi
 from vm_dialect import messages
 from vm_dialect.arguments import Arguments, Signature, register_tensor_class, signatures, with_names
 from vm_dialect.builtins import BUILTINS, register_globals
-from vm_dialect.builtins.foreign import foreign_builtin
+from vm_dialect.builtins.memory import foreign_builtin
 from vm_dialect.callee import Callee, ClosureTable, suggest_conversion
 from vm_dialect.errors import StepLimitError, UntrustedError, register_error_types
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
 from vm_dialect.executable.model import BUILTIN_PREFIX, OBSERVE, OBSERVED_NOTE
 from vm_dialect.loading import LimitedFunction, LoadedCode, Loader, default_loader
 from vm_dialect.numpy_library import LIBRARY
+from vm_dialect.process import ThreadLimit, checked_threads
 from vm_dialect.profiler import Peaks, Profile, Profiler
 from vm_dialect.program import Code, Resolver, Site, prepare
 from vm_dialect.thread import Decision, Instrument, Thread
-from vm_dialect.thread_limits import ThreadLimit, checked_threads
 
 
 @dataclass(frozen=True)

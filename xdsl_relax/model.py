@@ -22,9 +22,9 @@ from vm_dialect.callee import Callee, in_order
 from vm_dialect.executable import Executable
 from vm_dialect.library import Library, load_library
 from vm_dialect.machine import VirtualMachine
+from vm_dialect.process import checked_threads
 from vm_dialect.strings import StringArray
 from vm_dialect.tensors import to_numpy
-from vm_dialect.thread_limits import checked_threads
 from xdsl_relax.loading import Source, is_executable, is_library, load, load_executable
 
 if TYPE_CHECKING:

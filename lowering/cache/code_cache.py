@@ -2,7 +2,7 @@
 
 An entry is a file named by its key, a SHA-256 of everything that the code depends on. Entries are written under a
 temporary name and renamed, so that readers see complete entries only, even with concurrent processes and after crashes.
-Each carries this user's seal of its key and contents (`vm_dialect/executable/seal.py`); one that does not match, which
+Each carries this user's seal of its key and contents (`vm_dialect/files.py`); one that does not match, which
 somebody else has made or damaged, is dropped and compiled again. So is what is no regular file, belongs to another user
 or may be written by others. When the directory exceeds its size limit, the least recently used entries are removed, and
 first those of a future that a clock has shown that was set back since.
@@ -30,8 +30,7 @@ from lowering.debug import Debug, debug_level, is_on
 from lowering.llvm.binding import library_version
 from lowering.llvm.compiler import CompileOptions, compile_object
 from tir_dialect.target import Target
-from vm_dialect.executable.seal import SEAL_BYTES, fits, seal
-from vm_dialect.files import open_regular, read_limited
+from vm_dialect.files import SEAL_BYTES, fits, open_regular, read_limited, seal
 
 _MAGIC = b"relax-cache-3\n"
 _HEADER_BYTES = len(_MAGIC) + SEAL_BYTES

@@ -15,14 +15,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.attention.pattern import Attention, find_attention
-from lowering.kernels.axis_splitting import split_groups
 from lowering.kernels.conv.depthwise import DepthwiseConvolution, depthwise_of, elide_padding
 from lowering.kernels.conv.depthwise_bytes import ByteDepthwiseConvolution, byte_depthwise_of
 from lowering.kernels.conv.direct import DirectConvolution, is_direct_convolution
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Kernel, routines_for
-from lowering.kernels.gemm.block_int16 import BlockInt16Gemm, suits_int16
-from lowering.kernels.gemm.block_int16_panels import BlockInt16PanelGemm, suits_int16_panels
+from lowering.kernels.gemm.block_int16 import BlockInt16Gemm, BlockInt16PanelGemm, suits_int16, suits_int16_panels
 from lowering.kernels.gemm.block_tiles import emit_tile_gemm, tile_parts
 from lowering.kernels.gemm.block_weights import (
     BlockDotGemm,
@@ -53,8 +51,8 @@ from lowering.kernels.gemm.quantized_rows import INT16_PLANES, multiplies_int16
 from lowering.kernels.gemm.skinny import can_be_skinny, has_partial_sums
 from lowering.kernels.gemm.strategy import emit_best, generators
 from lowering.kernels.gemm.zero_products import restore_output
-from lowering.kernels.inlining import inline_operands
 from lowering.kernels.memory_bound import emit_alone, is_understood
+from lowering.kernels.stage_rewrites import inline_operands, split_groups
 from lowering.kernels.structure.contraction import Contraction, Epilogue, find_contraction, find_epilogue
 from lowering.kernels.structure.decoding import Decoding, find_decoding
 from lowering.kernels.structure.padding import find_padding

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Region, SSAValue
 
-from lowering.kernels.axis_splitting import split_quotients
 from lowering.kernels.elementwise.broadcasting import emit_broadcasts, find_broadcasts
-from lowering.kernels.elementwise.interleaving import (
+from lowering.kernels.elementwise.padding import emit_padding
+from lowering.kernels.elementwise.transposition import (
     Interleaving,
     emit_interleaving,
+    emit_transposition,
     find_interleavings,
+    find_transposition,
     when_components_have_code,
 )
-from lowering.kernels.elementwise.padding import emit_padding
-from lowering.kernels.elementwise.transposition import emit_transposition, find_transposition
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.emit.loop_nest import LoopNest
-from lowering.kernels.inlining import inline_producers
 from lowering.kernels.row.rewrites import simplify_exponentials
 from lowering.kernels.row.row_blocks import find_row
 from lowering.kernels.row.rows import RowKernel, values_of_reductions
+from lowering.kernels.stage_rewrites import inline_producers, split_quotients
 from lowering.kernels.structure.padding import find_padding
 from lowering.kernels.structure.reduction import Reduction, find_reduction, reduction_of
 from lowering.kernels.structure.stages import Program, Stage, find_program, find_stages, rewritten, work_of

@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
-from lowering.kernels.nested_blocks import flatten_blocks
+from lowering.kernels.stage_rewrites import flatten_blocks
 from lowering.registry import pass_target
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp

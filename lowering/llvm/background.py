@@ -126,7 +126,7 @@ def serve() -> None:
     """What the process does: it calls what it reads, and writes what that gives, until the end."""
     # Not at the top: a process that compiles text needs none of it, and this file is loaded by every build.
     from tir_dialect.garbage import few_collections, importing
-    from vm_dialect.process_memory import without_torch
+    from vm_dialect.process import without_torch
 
     with few_collections():
         while True:

@@ -19,7 +19,7 @@ from importlib.resources import files
 from lowering.cache.code_cache import CodeCache, compile_cached
 from lowering.llvm.compiler import CompileOptions
 from tir_dialect.target import Target
-from vm_dialect.thread_limits import checked_affinity, checked_waiting
+from vm_dialect.process import checked_affinity, checked_waiting
 
 # By the first part of the triple: the number of the system call `futex`, and what a waiting loop calls.
 _MACHINES = {"x86_64": (202, "@llvm.x86.sse2.pause", "", ""), "aarch64": (98, "@llvm.aarch64.isb", "i32", "i32 15")}

@@ -20,7 +20,7 @@ from vm_dialect.errors import register_error_types
 from vm_dialect.executable import Executable, FunctionKind
 from vm_dialect.executable.library import constants_for, objects_by_target
 from vm_dialect.numpy_library import register_functions_of_tvm
-from vm_dialect.thread_limits import LIMIT_THREADS, thread_setter
+from vm_dialect.process import LIMIT_THREADS, thread_setter
 
 
 def described(code_target: str) -> Target | None:

@@ -23,7 +23,7 @@ from vm_dialect.builtins import BUILTINS
 from vm_dialect.dtypes import element_type
 from vm_dialect.errors import StepLimitError, UntrustedError
 from vm_dialect.executable.format import MAGIC
-from vm_dialect.executable.seal import SEAL_BYTES
+from vm_dialect.files import SEAL_BYTES
 
 DOCUMENTED = (
     TypeError,

@@ -12,11 +12,10 @@ import pytest
 import tvm_ffi
 
 from tests.vm_dialect.programs import depth, sum_loop
-from vm_dialect import ExecBuilder, Executable, VirtualMachine, thread
+from vm_dialect import ExecBuilder, Executable, VirtualMachine, files, thread
 from vm_dialect.errors import StepLimitError, UntrustedError
-from vm_dialect.executable import seal
 from vm_dialect.executable.format import Trust, read_file, write_file
-from vm_dialect.executable.seal import NO_SEAL, SEAL_BYTES
+from vm_dialect.files import NO_SEAL, SEAL_BYTES
 from vm_dialect.tensors import to_numpy
 
 SEAL_PLACE = 24 + 7 * 24 + 4
@@ -265,7 +264,7 @@ def test_registers_are_written_before_they_are_read(everything: Executable):
 def test_the_key_is_of_this_user_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     key = tmp_path / "folder" / "key"
     monkeypatch.setenv("RELAX_KEY_FILE", str(key))
-    first = seal.user_key()
+    first = files.user_key()
     assert key.read_bytes() == first
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert stat.S_IMODE(key.parent.stat().st_mode) == 0o700
@@ -296,18 +295,18 @@ def test_a_spoiled_key_is_not_used(spoil: str, tmp_path: Path, monkeypatch: pyte
 def test_the_usual_place_of_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.delenv("RELAX_KEY_FILE")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert seal.key_files()[0] == tmp_path / "xdsl-relax/key"
+    assert files.key_files()[0] == tmp_path / "xdsl-relax/key"
     monkeypatch.setenv("XDG_DATA_HOME", "not absolute")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert seal.key_files()[0] == tmp_path / ".local/share/xdsl-relax/key"
+    assert files.key_files()[0] == tmp_path / ".local/share/xdsl-relax/key"
 
 
 def test_large_contents_have_one_seal_however_they_are_divided():
     data = np.arange(3 << 20, dtype=np.int64).tobytes()
-    whole = seal.seal("p", [[data], [b"tail"]])
-    assert whole == seal.seal("p", [[data[:1000], b"", data[1000 : 10 << 20], data[10 << 20 :]], [b"ta", b"il"]])
-    assert whole != seal.seal("p", [[data + b"t"], [b"ail"]])
-    assert whole != seal.seal("p", [[data[:-1] + b"\x01"], [b"tail"]])
+    whole = files.seal("p", [[data], [b"tail"]])
+    assert whole == files.seal("p", [[data[:1000], b"", data[1000 : 10 << 20], data[10 << 20 :]], [b"ta", b"il"]])
+    assert whole != files.seal("p", [[data + b"t"], [b"ail"]])
+    assert whole != files.seal("p", [[data[:-1] + b"\x01"], [b"tail"]])
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])

@@ -1,5 +1,6 @@
 """Builtins on memory: a storage is a tensor of `uint8`, which a tensor inside keeps alive; the shape heap is a tensor
-of `int64`.
+of `int64`; and the builtins for programs of files for which nobody vouches, which reach nothing outside and see no old
+memory.
 
 Our compiler keeps sizes in registers; the heap serves hand-written bytecode in the manner of TVM. The codes are those
 of TVM (`include/tvm/runtime/vm/builtin.h`).
@@ -9,17 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import partial
 from math import prod
 from typing import Any, cast
 
 import tvm_ffi
 
 from vm_dialect import messages
-from vm_dialect.builtins.table import builtin
+from vm_dialect.builtins.table import Builtin, builtin
 from vm_dialect.builtins.values import check_contiguous
 from vm_dialect.dtypes import ElementType, element_type
+from vm_dialect.errors import UntrustedError
 from vm_dialect.messages import render
-from vm_dialect.tensors import Array, aligned_bytes, kind_of, new_tensor, tensor_at, tensor_element, to_numpy, view
+from vm_dialect.tensors import (
+    Array,
+    aligned_bytes,
+    aligned_zeros,
+    kind_of,
+    new_tensor,
+    tensor_at,
+    tensor_element,
+    to_numpy,
+    view,
+)
 
 _BYTE = element_type("ui8")
 
@@ -240,3 +253,42 @@ def _store(heap: tvm_ffi.Tensor, slot: int, dim: int) -> None:
 def _load(heap: tvm_ffi.Tensor, slot: int) -> int:
     _slot(heap, slot)
     return int(to_numpy(heap)[slot])
+
+
+def foreign_builtin(
+    builtin: Builtin, packed_function: Callable[[str], Callable[..., Any] | None], is_allowed: bool
+) -> Callable[..., Any]:
+    """What stands for a builtin; `packed_function` finds what the program may call, and `is_allowed` says whether the
+    host has named the builtin. `UntrustedError` for one that the program may not call.
+    """
+    if builtin.name == "run_deferred" and not is_allowed:  # the text that it compiles may say anything
+        raise UntrustedError(messages.not_allowed("vm.builtin.run_deferred"))
+    if builtin.name == "get_packed_func":
+        return partial(_packed, packed_function)
+    return _ZEROED.get(builtin.name, builtin.function)
+
+
+def _packed(packed_function: Callable[[str], Callable[..., Any] | None], name: str) -> tvm_ffi.Function:
+    function = packed_function(name)
+    if function is None:
+        raise ValueError(messages.unknown_packed(name))
+    return tvm_ffi.convert(function)
+
+
+def _zeroed_storage(size: int) -> tvm_ffi.Tensor:
+    return alloc_storage(size, aligned_zeros)
+
+
+def _zeroed_tensor(dtype: str, *dims: int) -> tvm_ffi.Tensor:
+    return new_tensor_(dtype, *dims, memory=aligned_zeros)
+
+
+def _zeroed_tensor_of_shape(dtype: str, shape: Sequence[int]) -> tvm_ffi.Tensor:
+    return new_tensor_(dtype, *shape, memory=aligned_zeros)
+
+
+_ZEROED: dict[str, Callable[..., Any]] = {
+    "alloc_storage": _zeroed_storage,
+    "new_tensor": _zeroed_tensor,
+    "new_tensor_of_shape": _zeroed_tensor_of_shape,
+}

@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, TypeVar
 
 from vm_dialect import messages
+from vm_dialect.builtins.table import ANY, BITS
 from vm_dialect.executable.model import (
     BUILTIN_PREFIX,
     OF_TVM,
@@ -33,7 +34,6 @@ from vm_dialect.executable.model import (
     operands,
     same_constant,
 )
-from vm_dialect.kinds import ANY, BITS
 from vm_dialect.messages import render
 
 if TYPE_CHECKING:

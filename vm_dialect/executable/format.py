@@ -59,8 +59,7 @@ from vm_dialect.executable.model import (
     decode,
     encode,
 )
-from vm_dialect.executable.seal import NO_SEAL, SEAL_BYTES, fits, seal
-from vm_dialect.files import open_regular
+from vm_dialect.files import NO_SEAL, SEAL_BYTES, fits, open_regular, seal
 from vm_dialect.tensors import ALIGNMENT, Array, aligned_bytes, tensor_element, tensor_on, to_numpy
 
 DATA = "DATA"

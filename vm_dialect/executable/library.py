@@ -47,8 +47,8 @@ from vm_dialect.executable.model import (
 )
 from vm_dialect.executable.weight_file import SUFFIX, WeightFile
 from vm_dialect.numpy_library import LIBRARY as NUMPY_FUNCTIONS
+from vm_dialect.process import LIMIT_THREADS
 from vm_dialect.tensors import ALIGNMENT, tensor_element, to_numpy
-from vm_dialect.thread_limits import LIMIT_THREADS
 
 _OWN = "\0for "
 """Between the name of a constant and the target that has one of its own; no text of a program has a zero byte."""

@@ -1,5 +1,5 @@
 """Command line tools: they parse arguments and call the rest."""
 
-from vm_dialect.process_memory import load_ffi_without_torch
+from vm_dialect.process import load_ffi_without_torch
 
 load_ffi_without_torch()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
-from vm_dialect.thread_limits import checked_affinity, checked_threads
+from vm_dialect.process import checked_affinity, checked_threads
 from xdsl_relax.cli.diagnostics import ToolError, run_tool, with_traceback
 from xdsl_relax.cli.parser import build_options
 from xdsl_relax.cli.programs import (

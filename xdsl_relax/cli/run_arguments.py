@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tir_dialect.target import ACTIVATION_BITS
-from vm_dialect.thread_limits import WAITING
+from vm_dialect.process import WAITING
 from xdsl_relax.cli.parser import ToolParser, add_build_options, add_load_option
 from xdsl_relax.cli.programs import MODES
 from xdsl_relax.cli.values import given_dims

@@ -1,9 +1,14 @@
-"""The structure of a direct convolution on channel-blocked data, and the blocking of its reduction.
+"""The structure of a direct convolution on channel-blocked data, its register tile, and the blocking of its reduction.
 
 The innermost dimension of output and weights is a block of channels, which is one or a few vectors; the data is not
 indexed by it. Accumulators of several pixels and blocks stay in registers. Nothing is packed: weights are loaded in
 place, and elements of the data are broadcast. Convolutions in `NCHW16c` have this form, and so have matrix products
 with small N.
+
+The register tile is MR pixels of some channel blocks. A row is divided into as few tiles as possible, whose MR differ
+by one at most. A row of known length has tiles with one or two values of MR. For rows of symbolic length there are
+micro-kernels with a few values of MR. Each call takes the cheapest number of tiles by a cost model, and a tile takes
+the next larger MR that exists. With many registers there are enough values of MR for any row.
 
 A long reduction is blocked (as by KC in a GEMM), so that L1 holds the weights of a block while several tiles use them.
 """
@@ -12,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from math import inf
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.conv.register_tile import RegisterTile
 from lowering.kernels.gemm.problem import Gemm
 from lowering.kernels.structure.contraction import Factor, is_chain
 from lowering.kernels.structure.stages import AffineAccess
@@ -23,6 +29,149 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp
+
+LATENCY = 4
+"""Cycles from the start of a multiply-add until its result can be added to."""
+STALL_CYCLES = 8
+"""Stall cycles of a step, divided by the number of accumulators; measured."""
+LOAD_FACTOR = 1.1
+"""Loads take longer than their throughput by this factor, on average: some wait for a cache line from far away."""
+MAX_BLOCKS = 3
+"""Channel blocks of a tile at most: the weights of more were slower for every MR."""
+MIN_GAIN = 0.015
+"""The part of the time that one more value of MR has to save."""
+FREE_MR_CHOICES = 4
+"""So many values of MR need no such gain."""
+SHORT_ROW_MRS = (1, 4)
+"""Values of MR for rows that are shorter than the typical ones."""
+MANY_REGISTERS, MIN_ACCUMULATORS = 32, 8
+"""With so many registers, each as wide as the multipliers, so few accumulators keep the multipliers busy."""
+FEW_BLOCK_GROUPS = 8
+"""With more groups of blocks than these, an incomplete one does not count."""
+TYPICAL_IMAGE_SIDES = (8, 10, 13, 16, 20, 26, 32, 40, 52, 64, 80, 128, *2 * (7, 14, 28, 56, 112))
+"""Sides of images within networks, if nothing is known. Those that follow from an input of 224 x 224 count twice."""
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """A register tile: MR pixels of some channel blocks."""
+
+    mr_choices: tuple[int, ...]
+    """The values of MR, in descending order; the last one suits any row."""
+    blocks: int
+
+    @property
+    def pixels(self) -> int:
+        """The largest MR."""
+        return self.mr_choices[0]
+
+    def smallest_consecutive_mr(self, mr: int) -> int | None:
+        """The smallest MR from which on there is every one up to this; `None` if there is none."""
+        low = mr
+        while low - 1 in self.mr_choices:
+            low -= 1
+        return low if 1 < low < mr else None
+
+
+@cache
+def choose_register_tile(
+    registers: int, vectors: int, pixels: int | None, blocks: int | None, joined: bool
+) -> RegisterTile:
+    """The cheapest tile for rows of `pixels` and so many blocks, of `vectors` each.
+
+    A row of unknown length is a side of an image, or all of its pixels if its rows are `joined`.
+    """
+    lengths = [side**2 if joined else side for side in TYPICAL_IMAGE_SIDES] if pixels is None else [pixels]
+    best, least = RegisterTile((1,), 1), inf
+    for count in (1,) if blocks is None else range(1, min(blocks, MAX_BLOCKS) + 1):
+        width = count * vectors
+        most = max((registers - 1 - width) // width, 1)
+        if pixels is None:
+            time, mr_choices = _select_mrs(lengths, most, width)
+            if registers >= MANY_REGISTERS and not joined:
+                # The greatest usual MR, and all from one with enough accumulators to its double: one or two of
+                # these divide any row.
+                low = -(-MIN_ACCUMULATORS // width)
+                short = (max(low >> power, 1) for power in range(1, low.bit_length()))
+                mr_choices = tuple(sorted({mr_choices[0], *range(low, 2 * low), *short, 1}, reverse=True))
+                time = _time(lengths, mr_choices, width)
+        else:
+            time, mr_choices = min(_even_mrs(pixels, mr, width) for mr in range(most, 0, -1))
+        rest = remainder_blocks(registers, blocks, count)
+        total = -(-((blocks or 1) - rest) // count) * time
+        total += _time(lengths, mr_choices, rest * vectors) if rest else 0
+        if total < least:
+            best, least = RegisterTile(mr_choices, count), total
+    return best
+
+
+def remainder_blocks(registers: int, blocks: int | None, count: int) -> int:
+    """Blocks after the last whole group, if they have tiles of their own, which is so with few groups.
+
+    Otherwise the last group overlaps the one before, and computes some blocks twice.
+    """
+    has_own = blocks is not None and registers >= MANY_REGISTERS and count < blocks < FEW_BLOCK_GROUPS * count
+    return blocks % count if has_own and blocks else 0
+
+
+def _even_mrs(length: int, most: int, width: int) -> tuple[float, tuple[int, ...]]:
+    """The time of as few tiles for a row as `most` pixels allow, and their MR: two values if the gain is enough."""
+    tiles = max(1, -(-length // most))
+    low, more = divmod(length, tiles)
+    if not low:
+        return inf, (most,)
+    one = tiles * step_cycles(most, width) / length if most <= length else inf
+    two = (more * step_cycles(low + 1, width) + (tiles - more) * step_cycles(low, width)) / length
+    return (two, (low + 1, low) if more else (low,)) if two < (1 - MIN_GAIN) * one else (one, (most,))
+
+
+def _select_mrs(lengths: Sequence[int], most: int, width: int) -> tuple[float, tuple[int, ...]]:
+    """The time with the best values of MR, and these: those for short rows, and each that gains enough over those
+    before.
+
+    Of values that are about as good the greatest is taken, which loads weights least often.
+    """
+    mr_choices = tuple(mr for mr in SHORT_ROW_MRS if mr <= most)
+    best = _time(lengths, mr_choices, width)
+    while len(mr_choices) < most:
+        others = {mr: _time(lengths, (mr, *mr_choices), width) for mr in range(most, 0, -1)}
+        mr = min(others, key=lambda each: (round(others[each] / len(lengths), 2), -each))
+        gain = MIN_GAIN if len(mr_choices) >= FREE_MR_CHOICES else 0
+        if others[mr] >= (1 - gain) * best:
+            break
+        mr_choices, best = (mr, *mr_choices), others[mr]
+    return best, tuple(sorted(mr_choices, reverse=True))
+
+
+def _time(lengths: Sequence[int], mr_choices: Sequence[int], width: int) -> float:
+    """The cycles of one step of the reduction for a pixel, summed over all row lengths.
+
+    Each row has the best number of tiles, and a tile the next larger MR that there is.
+    """
+    cycles, ascending = [0.0], sorted(mr_choices)
+    for mr in ascending:
+        cycles += [step_cycles(mr, width)] * (mr + 1 - len(cycles))
+
+    def of_line(length: int, mr: int) -> float:
+        tiles = -(-length // mr)
+        low, more = divmod(length, tiles)
+        return more * cycles[min(low + 1, mr)] + (tiles - more) * cycles[low]
+
+    return sum(min(of_line(each, mr) for mr in ascending if mr <= each) / each for each in lengths)
+
+
+def step_cycles(mr: int, width: int, waiting: float = STALL_CYCLES) -> float:
+    """About how long one step of the reduction takes: two multiply-adds, or two loads, in a cycle.
+
+    The fewer accumulators there are, the more often a multiplier waits for one of them.
+    """
+    return max(mr * width / 2, LOAD_FACTOR * (mr + width) / 2, LATENCY) + waiting / (mr * width)
+
+
+def runtime_step_cycles(registers: int, mr: int, width: int) -> float:
+    """The same for the choice at run time; vectors as wide as the multipliers hardly stall."""
+    return step_cycles(mr, width, 1 if registers >= MANY_REGISTERS else STALL_CYCLES)
+
 
 MAX_VECTORS = 4
 """Vectors in a block at most."""
@@ -118,7 +267,6 @@ L1_FRACTION = 0.3
 """
 L1_FRACTION_MANY_REGISTERS = 0.5
 """The same for tiles with many accumulators, which take longer to spill and reload."""
-MANY_REGISTERS = 32
 
 
 @dataclass(frozen=True)

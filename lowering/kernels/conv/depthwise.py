@@ -16,10 +16,9 @@ from typing import TypeVar
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.conv.channel_blocks import load_of
+from lowering.kernels.conv.channel_blocks import LATENCY, load_of
 from lowering.kernels.conv.depthwise_bytes import data_of, find_byte_depthwise
 from lowering.kernels.conv.micro_kernel import PaddedAxis, PaddedData, find_padded_data
-from lowering.kernels.conv.register_tile import LATENCY
 from lowering.kernels.emit.kernel import Kernel, shared_units
 from lowering.kernels.emit.vectorization import shuffle
 from lowering.kernels.gemm.cost_model import TASK_MACS

@@ -17,9 +17,13 @@ from lowering.kernels.conv.channel_blocks import (
     ChannelBlocks,
     ReductionBlock,
     ReductionBlocks,
+    RegisterTile,
+    choose_register_tile,
     find_channel_blocks,
     find_reduction_blocks,
     load_of,
+    remainder_blocks,
+    runtime_step_cycles,
 )
 from lowering.kernels.conv.micro_kernel import (
     MicroKernel,
@@ -27,12 +31,6 @@ from lowering.kernels.conv.micro_kernel import (
     PrefetchedCacheLines,
     TileMemory,
     find_padded_axes,
-)
-from lowering.kernels.conv.register_tile import (
-    RegisterTile,
-    choose_register_tile,
-    remainder_blocks,
-    runtime_step_cycles,
 )
 from lowering.kernels.emit.kernel import buffer_type, shared_units
 from lowering.kernels.gemm.epilogue import EpilogueEmitter

@@ -1,11 +1,19 @@
-"""Transposing stages: square tiles are transposed in registers, so that both loads and stores are contiguous."""
+"""Stages that store along other axes than they load, with vectors that are rearranged in registers.
+
+*Transpositions* go through square tiles, so that both loads and stores are contiguous.
+
+*Interleavings* copy between an array of structures and a structure of arrays, with a few components. Transposed
+convolutions, pixel shuffles and changes from `NCHW` to `NHWC` interleave components: every n-th element stored comes
+from the same component. The inverse deinterleaves, as for images in `NHWC`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from lowering.kernels.emit.body import Body
@@ -13,7 +21,10 @@ from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.emit.vectorization import (
     AxisGroup,
     collapse_axes,
+    deinterleave,
+    interleave,
     masks_are_cheap,
+    masks_are_registers,
     transposed,
     vector_iteration,
 )
@@ -22,10 +33,13 @@ from lowering.tir_to_llvm.memory import MOST_STEPS
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
-from tir_dialect.ops.memory import AllocBufferOp, LoadOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.types import BufferType
 
-MAX_LANES, MAX_OPS = 16, 20
+MAX_LANES = 16
+"""Of a tile, and of an interleaved vector."""
+
+MAX_OPS = 20
 TILES_AT_ONCE = 8
 """Adjacent tiles that are done before the ones below: their pages stay in the TLB."""
 
@@ -96,30 +110,26 @@ def _contiguous(accesses: Iterable[AffineAccess], group: AxisGroup) -> bool:
     return all(access.strides[group.last].constant_value == 1 for access in accesses)
 
 
+@contextmanager
+def _tasks(
+    kernel: Kernel, stage: Stage, others: Sequence[AxisGroup], rows: AxisGroup, lanes: int
+) -> Generator[tuple[Mapping[int, SSAValue], tuple[SSAValue, SSAValue]]]:
+    """The loops over all other axes, with their values, and the range of `rows` that a task has."""
+    code, at = kernel.code, dict[int, SSAValue]()
+    first = others[0].extent if others else None
+    with kernel.partition_2d(first, rows.extent, work_of(stage), lanes) as (outer, chunk), ExitStack() as loops:
+        for group in others:
+            low, high = (None, code.dim(group.extent)) if outer is None else outer
+            at[group.last] = loops.enter_context(code.loop(high, "o", lower=low))
+            outer = None
+        yield at, (code.index(0), code.dim(rows.extent)) if chunk is None else chunk
+
+
 def emit_transposition(kernel: Kernel, transposition: Transposition) -> None:
     """The loops over tiles and over the remainders."""
-    first = transposition.others[0].extent if transposition.others else None
-    with kernel.partition_2d(first, transposition.loaded.extent, work_of(transposition.stage), transposition.lanes) as (
-        outer,
-        inner,
-    ):
-        _loops(kernel, transposition, list(transposition.others), {}, outer, inner)
-
-
-def _loops(
-    kernel: Kernel,
-    transposition: Transposition,
-    groups: Sequence[AxisGroup],
-    at: Mapping[int, SSAValue],
-    outer: tuple[SSAValue, SSAValue] | None,
-    inner: tuple[SSAValue, SSAValue] | None,
-) -> None:
-    if not groups:
-        _Tiles(kernel, transposition, at, inner).emit()
-        return
-    low, high = (None, kernel.code.dim(groups[0].extent)) if outer is None else outer
-    with kernel.code.loop(high, "o", lower=low) as index:
-        _loops(kernel, transposition, groups[1:], {**at, groups[0].last: index}, None, inner)
+    rows, lanes = transposition.loaded, transposition.lanes
+    with _tasks(kernel, transposition.stage, transposition.others, rows, lanes) as (at, chunk):
+        _Tiles(kernel, transposition, at, chunk).emit()
 
 
 class _Tiles:
@@ -130,27 +140,25 @@ class _Tiles:
         kernel: Kernel,
         transposition: Transposition,
         at: Mapping[int, SSAValue],
-        chunk: tuple[SSAValue, SSAValue] | None,
+        chunk: tuple[SSAValue, SSAValue],
     ):
         self.kernel, self.code, self.transposition, self.at = kernel, kernel.code, transposition, at
-        self.low, self.high = (
-            (self.code.index(0), self.code.dim(transposition.loaded.extent)) if chunk is None else chunk
-        )
+        self.low, self.high = chunk
         self.width = self.code.dim(transposition.stored.extent)
 
     def emit(self) -> None:
         """Whole tiles, and the remainders at the edges."""
-        code, contraction = self.code, self.transposition
+        code, transposition = self.code, self.transposition
         length = code.sub(self.high, self.low)
-        if contraction.is_panel:
+        if transposition.is_panel:
             self._cover(length)
-        elif contraction.overlaps:
+        elif transposition.overlaps:
             self._overlapping(length)
         else:
-            blocks, columns = code.divide(length, contraction.lanes), code.divide(self.width, contraction.lanes)
+            blocks, columns = code.divide(length, transposition.lanes), code.divide(self.width, transposition.lanes)
             self._whole(blocks, columns, None)
-            end = code.add(self.low, code.mul(blocks, contraction.lanes))
-            self._edge(self.low, end, code.mul(columns, contraction.lanes))
+            end = code.add(self.low, code.mul(blocks, transposition.lanes))
+            self._edge(self.low, end, code.mul(columns, transposition.lanes))
             self._edge(end, self.high, code.index(0))
 
     def _overlapping(self, length: SSAValue) -> None:
@@ -204,11 +212,11 @@ class _Tiles:
 
     def _tile(self, start: SSAValue, column: SSAValue, length: SSAValue | None) -> None:
         """A tile, of `length` rows if these are fewer than it has."""
-        code, contraction = self.code, self.transposition
-        at = {**self.at, contraction.loaded.last: start}
-        mask = None if length is None else code.leading(length, contraction.lanes)
-        tiles = {load: self._transposed(load, at, column, mask) for load in contraction.transposed}
-        for number in range(contraction.lanes):
+        code, transposition = self.code, self.transposition
+        at = {**self.at, transposition.loaded.last: start}
+        mask = None if length is None else code.leading(length, transposition.lanes)
+        tiles = {load: self._transposed(load, at, column, mask) for load in transposition.transposed}
+        for number in range(transposition.lanes):
             with ExitStack() as scope:
                 if length is not None:
                     scope.enter_context(code.when(code.compare("sgt", length, number)))
@@ -216,38 +224,190 @@ class _Tiles:
 
     def _row(self, number: int, start: SSAValue, column: SSAValue, tiles: Mapping[LoadOp, SSAValue]) -> None:
         """A row of the output tile."""
-        code, contraction = self.code, self.transposition
-        here = {**self.at, contraction.loaded.last: code.add(start, number)}
-        shared = Body(self.kernel, contraction.stage, here, contraction.stored.last)
-        shared.hoist(contraction.stage.body, {store.buffer for store in contraction.stage.stores})
+        code, transposition = self.code, self.transposition
+        here = {**self.at, transposition.loaded.last: code.add(start, number)}
+        shared = Body(self.kernel, transposition.stage, here, transposition.stored.last)
+        shared.hoist(transposition.stage.body, {store.buffer for store in transposition.stage.stores})
 
         def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
             body, lane = shared.at_index(index), code.sub(index, column)
             for load, tile in tiles.items():
-                body.values[load.result] = code.load(tile, [code.add(lane, number * contraction.lanes)])
-            body.run(contraction.stage.body)
+                body.values[load.result] = code.load(tile, [code.add(lane, number * transposition.lanes)])
+            body.run(transposition.stage.body)
             return []
 
-        vector_iteration(self.kernel, column, contraction.lanes, None, [], step)
+        vector_iteration(self.kernel, column, transposition.lanes, None, [], step)
 
     def _transposed(
         self, load: LoadOp, at: Mapping[int, SSAValue], column: SSAValue, mask: SSAValue | None
     ) -> SSAValue:
         """A transposed tile of a load, with lanes along the stores, in a buffer that LLVM keeps in registers."""
-        code, contraction = self.code, self.transposition
+        code, transposition = self.code, self.transposition
         rows: list[SSAValue] = []
-        for number in range(contraction.lanes):
-            body = Body(self.kernel, contraction.stage, {**at, contraction.stored.last: code.add(column, number)})
-            rows.append(code.load(self.kernel.memory(load), [body.index(load)], contraction.lanes, mask))
-        kind = BufferType([contraction.lanes * contraction.lanes], load.buffer_type.dtype, scope="local", align=64)
+        for number in range(transposition.lanes):
+            body = Body(self.kernel, transposition.stage, {**at, transposition.stored.last: code.add(column, number)})
+            rows.append(code.load(self.kernel.memory(load), [body.index(load)], transposition.lanes, mask))
+        kind = BufferType([transposition.lanes * transposition.lanes], load.buffer_type.dtype, scope="local", align=64)
         tile = code.value(AllocBufferOp(kind), "tile")
         for number, row in enumerate(transposed(code, rows)):
-            code.store(row, tile, [code.index(number * contraction.lanes)])
+            code.store(row, tile, [code.index(number * transposition.lanes)])
         return tile
 
     def _edge(self, low: SSAValue, high: SSAValue, first: SSAValue) -> None:
         """Elements one by one."""
-        code, contraction = self.code, self.transposition
+        code, transposition = self.code, self.transposition
         with code.loop(high, "i", lower=low) as row, code.loop(self.width, "j", lower=first, vectorize=False) as column:
-            at = {**self.at, contraction.loaded.last: row, contraction.stored.last: column}
-            Body(self.kernel, contraction.stage, at).run(contraction.stage.body)
+            at = {**self.at, transposition.loaded.last: row, transposition.stored.last: column}
+            Body(self.kernel, transposition.stage, at).run(transposition.stage.body)
+
+
+MAX_COMPONENTS = 8
+MAX_DEINTERLEAVED = 6
+"""Where masks are cheap, more components than these are faster to transpose in tiles."""
+LEAST_LANES = 4
+SYMBOLIC_COMPONENTS, LONG = (2, 3, 4), 256
+"""If only the call knows the number of components, there is code for these numbers, if rows may be so long: a
+few channels are likely, a few pixels are not.
+"""
+
+
+@dataclass(frozen=True)
+class Interleaving:
+    """A copy between `count * along + component` on one side and contiguous components on the other."""
+
+    stage: Stage
+    others: tuple[AxisGroup, ...]
+    along: AxisGroup
+    component: AxisGroup
+    counts: Sequence[int]
+    """The numbers of components that there is code for."""
+    lanes: int
+    load: LoadOp
+    deinterleaves: bool
+    """Whether components are stored; otherwise they are loaded."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the number of components is known when the kernel is compiled."""
+        return self.component.extent.constant_value is not None
+
+
+def find_interleavings(kernel: Kernel, stage: Stage) -> list[Interleaving]:
+    """The interleavings that a stage may be; none if it computes anything, or has other strides."""
+    value = stage.stores[0].value.owner
+    if len(stage.stores) != 1 or not isinstance(value, LoadOp):
+        return []
+    store, load = kernel.access(stage, stage.stores[0]), kernel.access(stage, value)
+    if store.computed:
+        return []
+    groups = collapse_axes(kernel, [stage], range(len(stage.axes)))
+    lanes = min(kernel.target.lanes(8 * byte_size(value.buffer_type.dtype)), MAX_LANES)
+    found: list[Interleaving] = []
+    for mixed, components, deinterleaves in ((load, store, True), (store, load, False)):
+        pair = _along_and_component(groups, mixed, components)
+        counts = () if pair is None else _counts(kernel, *pair, lanes, deinterleaves)
+        if pair is not None and counts and _is_uniform(kernel, stage, value, [each.last for each in pair]):
+            others = tuple(group for group in groups if group not in pair)
+            found.append(Interleaving(stage, others, *pair, counts, lanes, value, deinterleaves))
+    return [each for each in found if each.is_known][:1] or found
+
+
+def _along_and_component(
+    groups: Sequence[AxisGroup], mixed: AffineAccess, components: AffineAccess
+) -> tuple[AxisGroup, AxisGroup] | None:
+    """The axes along components and over components, if components are adjacent in `mixed`."""
+    component = next((group for group in groups if mixed.strides[group.last].constant_value == 1), None)
+    if component is None:
+        return None
+    for group in groups:
+        if components.strides[group.last].constant_value == 1 and mixed.strides[group.last] is component.extent:
+            return group, component
+    return None
+
+
+def _counts(kernel: Kernel, along: AxisGroup, component: AxisGroup, lanes: int, deinterleaves: bool) -> Sequence[int]:
+    """The numbers of components that there is code for."""
+    length, known = along.extent.constant_value, component.extent.constant_value
+    if lanes < LEAST_LANES or (length is not None and length < lanes):
+        return []
+    if known is None:
+        is_worthwhile = length is None or length >= LONG
+        return SYMBOLIC_COMPONENTS if is_worthwhile and component.extent.as_symbol else []
+    most = MAX_DEINTERLEAVED if deinterleaves and masks_are_registers(kernel) else MAX_COMPONENTS
+    return [known] if 1 < known <= min(most, lanes) else []
+
+
+def _is_uniform(kernel: Kernel, stage: Stage, load: LoadOp, axes: Sequence[int]) -> bool:
+    """Whether the rest of the code is the same along some axes, such as the start of a row."""
+    others = [kernel.access(stage, op) for op in stage.loads if op is not load]
+    return stage.pinned.isdisjoint(axes) and not any(access.strides[axis].terms for access in others for axis in axes)
+
+
+@contextmanager
+def when_components_have_code(kernel: Kernel, interleaving: Interleaving) -> Generator[IfOp]:
+    """What happens if there is code for the number of components of a call, and a component fills a vector."""
+    code, least, most = kernel.code, interleaving.counts[0], interleaving.counts[-1]
+    few = code.compare("ule", code.sub(code.dim(interleaving.component.extent), least), most - least)
+    with code.when(code.value(arith.AndIOp(few, _has_vectors(kernel, interleaving)))) as branch:
+        yield branch
+
+
+def emit_interleaving(kernel: Kernel, interleaving: Interleaving) -> None:
+    """The loops over vectors; components shorter than one are copied element by element."""
+    code, stage, along, component = kernel.code, interleaving.stage, interleaving.along, interleaving.component
+    with _tasks(kernel, stage, interleaving.others, along, interleaving.lanes) as (at, (low, high)):
+        if not interleaving.is_known:
+            for count in interleaving.counts:
+                with code.when(code.compare("eq", code.dim(component.extent), count)):
+                    _row(kernel, interleaving, at, low, high, count)
+            return
+        with code.when(_has_vectors(kernel, interleaving)) as is_long:
+            _row(kernel, interleaving, at, low, high, interleaving.counts[0])
+        with (
+            code.otherwise(is_long),
+            code.loop(high, "e", lower=low, vectorize=False) as index,
+            code.loop(code.dim(component.extent), "l", vectorize=False) as number,
+        ):
+            Body(kernel, stage, {**at, along.last: index, component.last: number}).run(stage.body)
+
+
+def _has_vectors(kernel: Kernel, interleaving: Interleaving) -> SSAValue:
+    """Whether a component fills a vector."""
+    return kernel.code.compare("sge", kernel.code.dim(interleaving.along.extent), interleaving.lanes)
+
+
+def _row(
+    kernel: Kernel, interleaving: Interleaving, at: Mapping[int, SSAValue], low: SSAValue, high: SSAValue, count: int
+) -> None:
+    """A range of the components. The last vector overlaps the one before; if the range of a thread is shorter
+    than a vector, it overlaps the range of another thread, which writes the same values.
+    """
+    code, lanes = kernel.code, interleaving.lanes
+    iterations = code.divide(code.add(code.sub(high, low), lanes - 1), lanes)
+    with code.loop(iterations, "v", vectorize=False) as iteration:
+        start = code.minimum(code.add(low, code.mul(iteration, lanes)), code.sub(high, lanes))
+        _vectors(kernel, interleaving, {**at, interleaving.along.last: start}, count)
+
+
+def _vectors(kernel: Kernel, interleaving: Interleaving, at: Mapping[int, SSAValue], count: int) -> None:
+    """A vector of each component."""
+    code, (store,), lanes = kernel.code, interleaving.stage.stores, interleaving.lanes
+    bodies = [
+        Body(kernel, interleaving.stage, {**at, interleaving.component.last: code.index(number)})
+        for number in range(count)
+    ]
+    indices: list[SSAValue] = []
+    for number in range(count):
+        body = bodies[0 if interleaving.deinterleaves else number]
+        body.run([op for op in interleaving.stage.body if op is not interleaving.load and not isinstance(op, StoreOp)])
+        index = body.index(interleaving.load)
+        indices.append(code.add(index, number * lanes) if interleaving.deinterleaves else index)
+    loaded = [code.load(kernel.memory(interleaving.load), [index], lanes) for index in indices]
+    if interleaving.deinterleaves:
+        results = [component[0] for component in deinterleave(code, loaded, count)]
+    else:
+        results = interleave(code, [[vector] for vector in loaded])
+    for number, result in enumerate(results):
+        body = bodies[number if interleaving.deinterleaves else 0]
+        index = body.index(store) if interleaving.deinterleaves else code.add(body.index(store), number * lanes)
+        code.store(result, kernel.memory(store), [index])

@@ -35,6 +35,7 @@ from lowering.kernels.gemm.dot_group_micro_kernel import (
     GROUP_BYTES,
     LOW_BYTES,
     DotGroupTile,
+    StepOrder,
     as_int16,
     constant_number,
     lanes_of_line,
@@ -42,7 +43,6 @@ from lowering.kernels.gemm.dot_group_micro_kernel import (
     view,
     with_flipped_sign,
 )
-from lowering.kernels.gemm.dot_group_step_order import StepOrder
 from lowering.kernels.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.gemm.gemv import Gemv, can_read_columns
 from lowering.kernels.gemm.problem import Coords, Gemm

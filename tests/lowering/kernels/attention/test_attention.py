@@ -16,10 +16,10 @@ from xdsl.dialects.builtin import ModuleOp, i64
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.attention.pattern import find_attention
-from lowering.kernels.axis_splitting import split_groups
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.schedule_cpu import schedule
+from lowering.kernels.stage_rewrites import split_groups
 from lowering.kernels.structure.contraction import find_contraction
 from lowering.kernels.structure.stages import find_program, find_stages
 from lowering.parsing import parse_module

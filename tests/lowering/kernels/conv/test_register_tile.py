@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lowering.kernels.conv.register_tile import (
+from lowering.kernels.conv.channel_blocks import (
     MAX_BLOCKS,
     TYPICAL_IMAGE_SIDES,
     RegisterTile,

@@ -12,7 +12,7 @@ import pytest
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
-from xdsl_relax.language_server.server import main
+from xdsl_relax.cli.relax_lsp_server import main
 
 URI = "file:///module.mlir"
 TEXT = "relax.func @f(%x: !relax.tensor<[2], f32>) -> !relax.tensor<[2], f32> {\n  relax.return %x\n}\n"
@@ -29,7 +29,7 @@ def conversation(talk: Callable[[LanguageClient, list[types.Diagnostic]], Awaita
         def keep(params: types.PublishDiagnosticsParams) -> None:
             published[:] = params.diagnostics
 
-        await client.start_io(sys.executable, "-m", "xdsl_relax.language_server.server", "--stdio")
+        await client.start_io(sys.executable, "-m", "xdsl_relax.cli.relax_lsp_server", "--stdio")
         await client.initialize_async(types.InitializeParams(capabilities=types.ClientCapabilities()))
         client.initialized(types.InitializedParams())
         client.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(URI, "mlir", 1, TEXT)))
@@ -90,13 +90,13 @@ def test_arguments_are_those_of_the_other_tools(monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
     assert "--stdio" in capsys.readouterr().out
-    monkeypatch.setitem(sys.modules, "xdsl_relax.language_server.protocol", None)
+    monkeypatch.setitem(sys.modules, "xdsl_relax.language_server", None)
     assert main([]) == 1
     assert "the server needs more: pip install xdsl-relax[lsp]" in capsys.readouterr().err
 
 
 def test_the_extension_starts_the_server():
-    folder = Path(__file__).parents[3] / "editors" / "vscode"
+    folder = Path(__file__).parents[2] / "editors" / "vscode"
     manifest = json.loads((folder / "package.json").read_text())
     assert manifest["contributes"]["configuration"]["properties"]["xdsl-relax.server"]["default"] == "relax-lsp-server"
     contributed = manifest["contributes"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.corpus import texts, valid_module
-from xdsl_relax.language_server.document import Document, Source
+from xdsl_relax.mlir_document import Document, Source
 
 TEXT = """\
 tir.prim_func @exp[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
@@ -164,5 +164,5 @@ def test_modules_have_errors_where_they_are_not_valid():
 
 
 def test_examples_are_without_errors():
-    for path in sorted((Path(__file__).parents[3] / "examples").glob("*.mlir")):
+    for path in sorted((Path(__file__).parents[2] / "examples").glob("*.mlir")):
         assert Document(path.read_text(), str(path)).errors() == []

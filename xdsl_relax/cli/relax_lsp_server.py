@@ -17,7 +17,7 @@ def _serve(argv: Sequence[str] | None) -> None:
     parser.add_argument("--stdio", action="store_true", help="as editors say it; there is no other way")
     parser.read(argv)
     try:
-        from xdsl_relax.language_server.protocol import SERVER
+        from xdsl_relax.language_server import SERVER
     except ModuleNotFoundError as error:
         raise ToolError(f"the server needs more: pip install xdsl-relax[lsp] ({error})") from error
     SERVER.start_io()

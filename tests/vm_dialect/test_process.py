@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vm_dialect.process_memory import give_back_library, unwritten_mappings, without_torch, zeros_on_demand
+from vm_dialect.process import give_back_library, unwritten_mappings, without_torch, zeros_on_demand
 
 SMAPS = """\
 7f00-7f10 r-xp 00000000 08:01 12 /a folder/libthis.so.1

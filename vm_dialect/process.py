@@ -1,4 +1,6 @@
-"""Memory of this process: what it does without, what it gives back, and what it takes only where it is written."""
+"""Resources of this process: memory that it does without, gives back, or takes only where it is written; and how many
+threads its parallel loops may have, where they run and how they wait.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,9 @@ import math
 import mmap
 import re
 import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -120,3 +123,64 @@ def unwritten_mappings(smaps: Iterable[str], name: str) -> Generator[tuple[int, 
             span = (int(first, 16), int(last, 16)) if is_wanted else None
         elif span is not None and line.split() == ["Anonymous:", "0", "kB"]:
             yield span
+
+
+LIMIT_THREADS = "relax_limit_threads"
+"""The symbol of what limits the threads of loops: `i32(i32)`, which gives the limit before."""
+
+MOST_THREADS = 256
+"""No loop has more."""
+
+PROCESSORS = 1024
+"""Threads can be bound to one whose number is less."""
+
+WAITING = ("passive", "active")
+"""Threads that wait sleep at once, or stay awake until there is work."""
+
+
+@dataclass(frozen=True)
+class ThreadLimit:
+    """How many threads the loops of a call may have, whatever the environment says."""
+
+    number: int
+    setters: Sequence[Callable[[int], int]]
+    """Limit the loops that the calling thread begins, each those of some code; they give the limit before."""
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function under the limit."""
+        before = [setter(self.number) for setter in self.setters]
+        try:
+            return function(*arguments)
+        finally:
+            for setter, number in zip(self.setters, before, strict=True):
+                setter(number)
+
+
+def checked_threads(number: int | None) -> int | None:
+    """A number of threads; `ValueError` for one that there cannot be."""
+    value = cast("object", number)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_THREADS):
+        return number
+    raise ValueError(f"num_threads expected a number from 1 to {MOST_THREADS}, got {number!r}")
+
+
+def checked_affinity(text: str) -> str:
+    """Processors as `RELAX_AFFINITY` names them, `0,2,4-7`; `ValueError` for other texts."""
+    parts = [part.split("-") for part in text.split(",")]
+    for part in parts:
+        valid = len(part) <= 2 and all(each.isascii() and each.isdecimal() and int(each) < PROCESSORS for each in part)
+        if not valid or int(part[0]) > int(part[-1]):
+            raise ValueError(f"expected processors from 0 to {PROCESSORS - 1}, as in 0,2,4-7, got {text!r}")
+    return text
+
+
+def checked_waiting(text: str) -> str:
+    """How threads wait as `RELAX_WAIT_POLICY` says it; `ValueError` for other texts."""
+    if text.lower() not in WAITING:
+        raise ValueError(f"expected {' or '.join(WAITING)}, got {text!r}")
+    return text
+
+
+def thread_setter(address: int) -> Callable[[int], int]:
+    """The function of `LIMIT_THREADS` at an address."""
+    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(address)

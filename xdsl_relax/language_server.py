@@ -1,4 +1,4 @@
-"""The protocol of editors around `document.py`; it needs `pygls`."""
+"""The language server: the protocol of editors around `mlir_document.py`; it needs `pygls`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.metadata import version
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
-from xdsl_relax.language_server.document import Document, Range, Source
+from xdsl_relax.mlir_document import Document, Range, Source
 
 TRIGGERS = ("%", "@", ".")
 """The characters after which an editor asks for completions."""

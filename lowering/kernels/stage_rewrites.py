@@ -1,9 +1,25 @@
-"""Splits an axis into groups and members: `i` of extent `n * k` becomes group `i // k` and member `i mod k`.
+"""Rewrites of a kernel before its loops are generated.
 
-`split_groups` is for contractions. The channels of a grouped convolution are split, so that the group moves both
-operands, and the member one. Elementwise readers get the same two axes, so that they can become an epilogue.
+`flatten_blocks`: blocks in blocks become one block, so that their loops are one nest.
 
-`split_quotients` is for elementwise stages over channels that look up their group. `x[n, c]` and `mean[n, c // size]`
+```mlir
+tir.for (%i) in (%n) {
+  tir.block "row" (%vi = spatial %i in %n) {
+    tir.for (%j) in (%m) {
+      tir.block "element" (%vj = spatial %j in %m) { f(%vi, %vj) }
+// becomes
+tir.for (%i, %j) in (%n, %m) {
+  tir.block "element" (%vi = spatial %i in %n, %vj = spatial %j in %m) { f(%vi, %vj) }
+```
+
+`inline_producers` and `inline_operands`: elementwise stages go into their readers, so that a chain of them is one
+stage.
+
+`split_groups` and `split_quotients`: an axis becomes groups and members, `i` of extent `n * k` group `i // k` and
+member `i mod k`. The first is for contractions. The channels of a grouped convolution are split, so that the group
+moves both operands, and the member one. Elementwise readers get the same two axes, so that they can become an epilogue.
+
+The second is for elementwise stages over channels that look up their group. `x[n, c]` and `mean[n, c // size]`
 for all channels c are, for a mean of 4 groups, `x[n, g * size + r]` and `mean[n, g]` for all groups g and members r.
 The access of the mean is in bounds only if there are at most 4 times `size` channels, and it has to be proved that
 there are exactly so many. Axes of whole groups are split likewise, so that addresses become linear: `x[i // 2, c]` for
@@ -22,16 +38,205 @@ from xdsl.ir import BlockArgument, Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.structure.contraction import reads_panels
+from lowering.kernels.structure.stages import Stage, is_heavy
 from tir_dialect.analysis.dependence import Dependence
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import blocks_in, enclosing_func, loop_of
-from tir_dialect.dims import Dim, Prover, constant, floordiv, mod
+from tir_dialect.dims import Dim, Prover, constant, floordiv, mod, product
 from tir_dialect.ops.arithmetic import DimOp
-from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.blocks import BlockIterator, BlockOp, InitOp, ReadsOp, WritesOp
 from tir_dialect.ops.control_flow import ForOp, LoopKind
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
+
+
+def flatten_blocks(func: PrimFuncOp) -> None:
+    """Inlines each block whose iterators are those of loops, and which has only a nest with another block."""
+    for outer in reversed(blocks_in(func.body)):
+        inner = _inner_block(outer) if _is_trivial(outer) else None
+        if inner is not None:
+            _merge_blocks(outer, inner)
+
+
+def _is_trivial(block: BlockOp) -> bool:
+    """Whether a block is what it contains, for each iteration of its loops."""
+    plain = block.init is None and block.condition is None and block.annotations is None
+    return plain and bool(block.iterators) and all(map(_is_loop, block.iterators))
+
+
+def _is_loop(iterator: BlockIterator) -> bool:
+    """Whether an iterator is spatial, and has the values of a serial loop over the same extent."""
+    loop, extent = loop_of(iterator.binding), dim_of(iterator.extent)
+    if loop is None or extent is None or iterator.kind is not IteratorKind.SPATIAL:
+        return False
+    return _is_serial(loop) and loop.annotations is None and dim_of(loop.upper) is extent
+
+
+def _inner_block(outer: BlockOp) -> BlockOp | None:
+    """The block of the one nest in a block, whose domain does not depend on its iterators."""
+    around: BlockOp | ForOp = outer
+    while True:
+        ops = around.body.block.ops
+        rest = [each for each in ops if not isinstance(each, ReadsOp | WritesOp | DimOp | arith.ConstantOp)]
+        op = rest[0] if len(rest) == 1 else None
+        if isinstance(op, BlockOp):
+            fixed = not any(each.owner is outer.body.block for each in op.extents)
+            return op if fixed and op.annotations is None else None
+        if not isinstance(op, ForOp) or not _is_serial(op) or op.annotations is not None:
+            return None
+        if op.upper.owner is outer.body.block:
+            return None
+        around = op
+
+
+def _merge_blocks(outer: BlockOp, inner: BlockOp) -> None:
+    """Gives the inner block the iterators of the outer one, and inlines that."""
+    body = inner.body.block
+    iterators = [(iterator.kind, iterator.binding, iterator.extent) for iterator in inner.iterators]
+    added = 0
+    for own in outer.iterators:
+        bound = next((each.value for each in inner.iterators if each.binding is own.value and _spans(each, own)), None)
+        if bound is None:
+            bound = body.insert_arg(IndexType(), added)
+            bound.name_hint = own.value.name_hint
+            iterators.insert(added, (own.kind, own.value, own.extent))
+            added += 1
+        for use in [use for use in own.value.uses if inner.is_ancestor(use.operation) and use.operation is not inner]:
+            use.operation.operands[use.index] = bound
+    new = BlockOp(inner.block_name.data, iterators, inner.detach_region(inner.body), where=inner.condition)
+    new.location, new.attributes = inner.location, inner.attributes
+    Rewriter.replace_op(inner, new)
+    for op in list(outer.body.block.ops):
+        if isinstance(op, ReadsOp | WritesOp):
+            Rewriter.erase_op(op)
+    Rewriter.inline_block(outer.body.block, InsertPoint.before(outer), list(outer.bindings))
+    Rewriter.erase_op(outer)
+
+
+def _spans(inner: BlockIterator, outer: BlockIterator) -> bool:
+    return dim_of(inner.extent) is dim_of(outer.extent) and inner.kind is IteratorKind.SPATIAL
+
+
+CHEAP_OPS = 8
+
+
+def inline_producers(stages: Sequence[Stage]) -> bool:
+    """Inlines producers; returns whether anything changed.
+
+    An expensive producer, or one whose reader has more elements, is inlined only if it is computed no more often than
+    before; copies of whole rows are inlined anywhere.
+    """
+    changed = False
+    current = list(stages)
+    for position, stage in enumerate(current):
+        later = current[position + 1 :]
+        if _is_plain_elementwise(stage) and _is_worthwhile(stage, later):
+            _inline(stage)
+            changed = True
+            # The indices of the other stages have changed: they are analysed again.
+            from lowering.kernels.structure.stages import find_stage
+
+            rest = [stage for stage in stages if stage.block.parent is not None]
+            found = [find_stage(stage.nest, stage.block) for stage in rest]
+            inline_producers([stage for stage in found if stage is not None])
+            return True
+    return changed
+
+
+def inline_operands(stages: Sequence[Stage]) -> bool:
+    """The same for cheap producers of operands of contractions, which are packed anyway."""
+    for position, stage in enumerate(stages):
+        cheap = len(stage.needed) <= CHEAP_OPS and not any(op.regions or is_heavy(op) for op in stage.needed)
+        if cheap and _is_plain_elementwise(stage) and _is_read_by_reductions(stage, stages[position + 1 :]):
+            _inline(stage)
+            return True
+    return False
+
+
+def _is_read_by_reductions(stage: Stage, later: Sequence[Stage]) -> bool:
+    buffer = stage.stores[0].buffer
+    readers = [other for other in later if any(load.buffer is buffer for load in other.loads)]
+    written = {store.buffer for other in later for store in other.stores}
+    unchanged = not any(load.buffer in written for load in stage.loads)
+    return bool(readers) and unchanged and all(other.of_kind(IteratorKind.REDUCE) for other in readers)
+
+
+def _is_plain_elementwise(stage: Stage) -> bool:
+    """Whether the stage stores once, to a buffer of the function, at its own index, for all elements."""
+    if len(stage.stores) != 1 or stage.init or stage.of_kind(IteratorKind.REDUCE, IteratorKind.SCAN):
+        return False
+    store = stage.stores[0]
+    indices = stage.accesses[store]
+    if not isinstance(store.buffer.owner, AllocBufferOp) or len(indices) != len(stage.axes):
+        return False
+    whole = all(index.is_axis(number) for number, index in enumerate(indices))
+    same = tuple(store.buffer_type.shape) == stage.extents
+    uses = [use.operation for use in store.buffer.uses]
+    return whole and same and all(op is store or (isinstance(op, LoadOp) and op.lanes is None) for op in uses)
+
+
+def _is_worthwhile(stage: Stage, later: Sequence[Stage]) -> bool:
+    buffer = stage.stores[0].buffer
+    readers = [(other, load) for other in later for load in other.loads if load.buffer is buffer]
+    everywhere = len(readers) == sum(isinstance(use.operation, LoadOp) for use in buffer.uses)
+    written = {store.buffer for other in later for store in other.stores}
+    if not everywhere or not readers or any(load.buffer in written for load in stage.loads):
+        return False
+    size = product(stage.extents)
+    if any(len(other.axes) < len(stage.axes) for other, _ in readers):
+        return False
+    if _copies_rows(stage):
+        return True
+    same = all(product(other.extents) is size for other, _ in readers)
+    heavy = any(is_heavy(op) for op in stage.needed)
+    cheap = not heavy and len(stage.needed) <= CHEAP_OPS
+    return same and (cheap or len(readers) == 1)
+
+
+def _copies_rows(stage: Stage) -> bool:
+    """Whether a stage only copies, and elements of a row come from adjacent elements or the same one."""
+    load, last = stage.stores[0].value.owner, len(stage.axes) - 1
+    if not isinstance(load, LoadOp) or [*stage.loads] != [load]:
+        return False
+    if not stage.accesses[load] or not stage.axes:
+        return True  # the same element everywhere
+    *outer, inner = stage.accesses[load]
+    alone = not any(index.strides[last].terms or _uses(index.value, stage.axes[last].value) for index in outer)
+    return alone and (inner.follows(last) or _is_quotient(inner.value, stage.axes[last].value))
+
+
+def _uses(value: SSAValue | None, axis: SSAValue) -> bool:
+    return value is not None and bool(Dependence(lambda argument: argument is axis).of(value))
+
+
+def _is_quotient(value: SSAValue | None, axis: SSAValue) -> bool:
+    op = None if value is None else value.owner
+    if not isinstance(op, arith.DivUIOp | arith.FloorDivSIOp) or op.lhs is not axis:
+        return False
+    divisor = dim_of(op.rhs)
+    return divisor is not None and divisor.constant_value is not None
+
+
+def _inline(stage: Stage) -> None:
+    store = stage.stores[0]
+    for use in list(store.buffer.uses):
+        load = use.operation
+        if isinstance(load, LoadOp):
+            values: dict[SSAValue, SSAValue] = {
+                axis.value: index for axis, index in zip(stage.axes, load.indices, strict=True)
+            }
+            copies: list[Operation] = []
+            for op in stage.block.body.block.ops:
+                if not isinstance(op, StoreOp):
+                    copies.append(op.clone(value_mapper=values))
+            Rewriter.insert_op(copies, InsertPoint.before(load))
+            load.result.replace_all_uses_with(values.get(store.value, store.value))
+            Rewriter.erase_op(load)
+    alloc = store.buffer.owner
+    Rewriter.erase_op(stage.nest)
+    if isinstance(alloc, AllocBufferOp):
+        Rewriter.erase_op(alloc)
 
 
 def split_axis(block: BlockOp, value: BlockArgument, loop: ForOp, count: Dim, size: Dim) -> BlockOp:
@@ -138,7 +343,7 @@ def _readers(func: PrimFuncOp, written: Along, length: Dim | None) -> Iterator[t
             if loop is None or iterator.kind is not IteratorKind.SPATIAL or dim_of(loop.upper) is not length:
                 continue
             is_index = all(isinstance(use.operation, LoadOp | StoreOp) for use in value.uses)
-            is_alone = _is_plain(loop) and loop.induction_var.has_one_use()
+            is_alone = _is_serial(loop) and loop.induction_var.has_one_use()
             if is_index and is_alone and written & _along(block, value, LoadOp):
                 yield block, value, loop
 
@@ -149,7 +354,7 @@ def _along(block: BlockOp, value: SSAValue, kind: type[LoadOp | StoreOp]) -> Alo
     return frozenset((op.buffer, number) for op in ops for number, index in enumerate(op.indices) if index is value)
 
 
-def _is_plain(loop: ForOp) -> bool:
+def _is_serial(loop: ForOp) -> bool:
     return loop.kind.data is LoopKind.SERIAL and loop.lower is None
 
 
@@ -163,7 +368,7 @@ def _groups(block: BlockOp) -> Iterator[tuple[BlockArgument, ForOp, int]]:
             size = _size(use.operation, iterator.value)
             if size is None or size == 1 or extent is constant(size) or mod(extent, size) is not constant(0):
                 continue
-            if _is_plain(loop) and not _is_of_panels(use.operation) and not _is_of_pages(use.operation):
+            if _is_serial(loop) and not _is_of_panels(use.operation) and not _is_of_pages(use.operation):
                 yield iterator.value, loop, size
 
 

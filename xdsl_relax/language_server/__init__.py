@@ -1,1 +1,0 @@
-"""A language server for MLIR text with our dialects: what an editor shows of a file while it is written."""
