@@ -27,16 +27,16 @@ INDEX: dict[str, Entry] = {
     "apply-schedule": Entry("lowering.tir.apply_schedule:ApplySchedulePass"),
     "bind-params": Entry("lowering.relax.functions.bind_params:BindParamsPass"),
     "bind-symbolic-vars": Entry("lowering.relax.functions.bind_params:BindSymbolicVarsPass"),
-    "bind-unknown-dims": Entry("lowering.relax.bind_unknown_dims:BindUnknownDimsPass"),
+    "bind-unknown-dims": Entry("lowering.relax.unknown_types:BindUnknownDimsPass"),
     "channels-last": Entry(
         "lowering.relax.layout.channels_last:ChannelsLastPass",
         requires=("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"),
     ),
     "check-accesses": Entry("lowering.tir.check_accesses:CheckAccessesPass"),
     "combine-parallel-matmul": Entry("lowering.relax.rewrites.rewrite_matmul:CombineParallelMatmulPass"),
-    "compact-buffers": Entry("lowering.tir.compact_buffers:CompactBuffersPass"),
+    "compact-buffers": Entry("lowering.tir.buffers:CompactBuffersPass"),
     "convert-conv-to-matmul": Entry(
-        "lowering.relax.layout.convert_conv_to_matmul:ConvertConvToMatmulPass",
+        "lowering.relax.rewrites.rewrite_convolution:ConvertConvToMatmulPass",
         requires=("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"),
     ),
     "convert-conv1d-to-conv2d": Entry(
@@ -58,11 +58,11 @@ INDEX: dict[str, Entry] = {
         "lowering.distributed.lower_distributed:CutConstantsPass",
         requires=("relax.dist.redistribute_replica_to_shard",),
     ),
-    "dead-code-elimination": Entry("lowering.relax.dead_code_elimination:DeadCodeEliminationPass"),
-    "defer-unknown-types": Entry("lowering.relax.defer_unknown_types:DeferUnknownTypesPass"),
-    "eliminate-common-subexpr": Entry("lowering.relax.eliminate_common_subexpr:EliminateCommonSubexprPass"),
+    "dead-code-elimination": Entry("lowering.relax.redundant_ops:DeadCodeEliminationPass"),
+    "defer-unknown-types": Entry("lowering.relax.unknown_types:DeferUnknownTypesPass"),
+    "eliminate-common-subexpr": Entry("lowering.relax.redundant_ops:EliminateCommonSubexprPass"),
     "expand-conv-transpose": Entry(
-        "lowering.relax.rewrites.expand_conv_transpose:ExpandConvTransposePass",
+        "lowering.relax.rewrites.rewrite_convolution:ExpandConvTransposePass",
         requires=("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose", "relax.nn.conv3d_transpose"),
     ),
     "expand-matmul-of-sum": Entry("lowering.relax.rewrites.rewrite_matmul:ExpandMatmulOfSumPass"),
@@ -72,7 +72,7 @@ INDEX: dict[str, Entry] = {
     ),
     "expand-tuple-arguments": Entry("lowering.relax.functions.parameters:ExpandTupleArgumentsPass"),
     "expose-prim-funcs": Entry("lowering.relax.functions.expose_prim_funcs:ExposePrimFuncsPass"),
-    "flatten-buffers": Entry("lowering.tir.flatten_buffers:FlattenBuffersPass"),
+    "flatten-buffers": Entry("lowering.tir.buffers:FlattenBuffersPass"),
     "fold-batch-norm": Entry(
         "lowering.relax.rewrites.fold_batch_norm:FoldBatchNormPass",
         requires=("relax.nn.batch_norm", "relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"),
@@ -131,7 +131,7 @@ INDEX: dict[str, Entry] = {
         "lowering.relax.fusion.fuse_tir:FuseTIRPass", requires=("relax.fused",), removes=("relax.fused",)
     ),
     "hoist-branch-results": Entry(
-        "lowering.relax.memory.hoist_branch_results:HoistBranchResultsPass", requires=("relax.if",)
+        "lowering.relax.memory.lower_call_tir:HoistBranchResultsPass", requires=("relax.if",)
     ),
     "hoist-guards": Entry("lowering.tir.hoist_guards:HoistGuardsPass"),
     "infer-struct-info": Entry("lowering.relax.infer_struct_info:InferStructInfoPass"),
@@ -179,11 +179,11 @@ INDEX: dict[str, Entry] = {
     "remove-unused-parameters": Entry("lowering.relax.functions.parameters:RemoveUnusedParametersPass"),
     "reorder-take-after-matmul": Entry("lowering.relax.rewrites.rewrite_matmul:ReorderTakeAfterMatmulPass"),
     "rewrite-attention": Entry(
-        "lowering.relax.rewrites.rewrite_attention:RewriteAttentionPass",
+        "lowering.relax.rewrites.rewrite_layers:RewriteAttentionPass",
         requires=("relax.nn.softmax", "relax.nn.attention", "relax.nn.attention_bias"),
     ),
     "rewrite-normalization": Entry(
-        "lowering.relax.rewrites.rewrite_normalization:RewriteNormalizationPass", requires=("relax.mean", "relax.exp")
+        "lowering.relax.rewrites.rewrite_layers:RewriteNormalizationPass", requires=("relax.mean", "relax.exp")
     ),
     "run-codegen": Entry("lowering.byoc.run_codegen:RunCodegenPass"),
     "schedule-cpu": Entry("lowering.kernels.schedule_cpu:ScheduleCPUPass"),
@@ -191,13 +191,13 @@ INDEX: dict[str, Entry] = {
     "simplify-arithmetic": Entry("lowering.relax.rewrites.simplify_arithmetic:SimplifyArithmeticPass"),
     "simplify-match-cast": Entry("lowering.relax.simplify_match_cast:SimplifyMatchCastPass"),
     "simplify-permute-dims": Entry(
-        "lowering.relax.rewrites.simplify_permute_dims:SimplifyPermuteDimsPass", requires=("relax.permute_dims",)
+        "lowering.relax.rewrites.simplify_shape_ops:SimplifyPermuteDimsPass", requires=("relax.permute_dims",)
     ),
     "simplify-quantization": Entry(
         "lowering.relax.rewrites.simplify_quantization:SimplifyQuantizationPass", requires=("relax.astype",)
     ),
     "simplify-reshapes": Entry(
-        "lowering.relax.rewrites.simplify_reshapes:SimplifyReshapesPass",
+        "lowering.relax.rewrites.simplify_shape_ops:SimplifyReshapesPass",
         requires=("relax.reshape", "relax.flatten", "relax.expand_dims", "relax.squeeze"),
     ),
     "split-stages": Entry("lowering.distributed.split_stages:SplitStagesPass"),
@@ -207,9 +207,9 @@ INDEX: dict[str, Entry] = {
     "to-non-dataflow": Entry(
         "lowering.relax.convert_dataflow:ToNonDataflowPass", removes=("relax.dataflow", "relax.output")
     ),
-    "topological-sort": Entry("lowering.relax.topological_sort:TopologicalSortPass"),
+    "topological-sort": Entry("lowering.relax.convert_dataflow:TopologicalSortPass"),
     "unroll": Entry("lowering.tir.vectorize:UnrollPass"),
-    "update-param-struct-info": Entry("lowering.relax.functions.update_param_struct_info:UpdateParamStructInfoPass"),
+    "update-param-struct-info": Entry("lowering.relax.functions.bind_params:UpdateParamStructInfoPass"),
     "use-byte-tables": Entry(
         "lowering.relax.rewrites.simplify_quantization:UseByteTablesPass", requires=("relax.astype",)
     ),

@@ -256,12 +256,12 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
     ),
     WorkAround(
         "cse takes any write to change all memory",
-        "lowering/relax/eliminate_common_subexpr.py, which asks relax_dialect/analysis/effects.py",
+        "lowering/relax/redundant_ops.py, which asks relax_dialect/analysis/effects.py",
         _writes_end_common_subexpressions,
     ),
     WorkAround(
         "dce keeps functions and results of regions that nothing needs",
-        "lowering/relax/dead_code_elimination.py",
+        "lowering/relax/redundant_ops.py",
         _unneeded_functions_and_results_stay,
     ),
     WorkAround("rewrites lose locations", "keep_locations in lowering/locations.py", _rewriting_loses_locations),

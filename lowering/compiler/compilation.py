@@ -25,8 +25,8 @@ from lowering.llvm.background import Background
 from lowering.llvm.compiler import CompileOptions
 from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
-from lowering.relax.defer_unknown_types import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
+from lowering.relax.unknown_types import set_options
 from lowering.relax_to_vm.checks import declared_types
 from lowering.runtime.loading import object_symbols
 from lowering.runtime.support import prepare_support

@@ -18,9 +18,9 @@ from lowering.compiler.build import build
 from lowering.diagnostics import InvalidModule
 from lowering.locations import source_position
 from lowering.parsing import parse_module
-from lowering.relax.defer_unknown_types import Options, is_deferred
 from lowering.relax.functions.bind_params import bind_symbols
 from lowering.relax.infer_struct_info import ResultTypes
+from lowering.relax.unknown_types import Options, is_deferred
 from lowering.verify import verify_module
 from relax_dialect.function_symbols import all_symbols
 from relax_dialect.inference import InfersResultTypes, Refuted, operand_error_class

@@ -1,19 +1,23 @@
-"""The call graph of a module: reachable functions, recursive ones, and calls that may be rewritten."""
+"""The call graph of a module: reachable functions, recursive ones; and calls that may be rewritten, and are."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from lowering.locations import inherit_location
 from relax_dialect.ops.calls import CallOp, MakeClosureOp
+from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import symbol_name
+from relax_dialect.struct_info.types import StructInfo, TupleType
 from tir_dialect.walking import referenced_functions
 
 
@@ -126,3 +130,54 @@ def call_sites(module: ModuleOp) -> dict[FuncOp, list[CallSite]]:
 def called_by_name(module: ModuleOp) -> dict[FuncOp, list[CallOp]]:
     """The functions of `call_sites` that are never taken as values, with their calls."""
     return {func: sites for func, sites in call_sites(module).items() if isa(sites, list[CallOp])}
+
+
+def given_values(site: CallSite) -> Sequence[SSAValue]:
+    """What a call or a function value gives to the first parameters: all of them, or those that it captures."""
+    return site.arguments if isinstance(site, CallOp) else site.captured
+
+
+def replace_values(site: CallSite, values: Sequence[SSAValue]) -> None:
+    """Puts an op that gives the function other values, and has a result of the same type, instead of `site`."""
+    if isinstance(site, CallOp):
+        new = CallOp(site.callee, values, site.result.type, pure=site.impure is None)
+    else:
+        new = MakeClosureOp(site.callee, values, site.result.type)
+    _replace(site, new)
+
+
+def replace_result(call: CallOp, result_type: StructInfo) -> CallOp:
+    """Puts a call with another result type instead of `call`; the uses move to the new result as they are."""
+    new = CallOp(call.callee, call.arguments, result_type, pure=call.impure is None)
+    _replace(call, new)
+    return new
+
+
+def _replace(old: CallSite, new: CallSite) -> None:
+    new.attributes |= old.attributes
+    new.result.name_hint = old.result.name_hint
+    inherit_location(old, new)
+    Rewriter.replace_op(old, new)
+
+
+def field_of(value: SSAValue, index: int, user: Operation) -> SSAValue:
+    """Field `index` of a tuple: the value that it was made of, or a `relax.tuple_get` before `user`."""
+    if isinstance(value.owner, TupleOp) and value.owner.fields[index].type == _field_types(value)[index]:
+        return value.owner.fields[index]
+    op = TupleGetOp(value, index)
+    op.result.name_hint = value.name_hint
+    inherit_location(user, op)
+    Rewriter.insert_op(op, InsertPoint.before(user))
+    return op.result
+
+
+def tuple_of(fields: Sequence[SSAValue], user: Operation) -> SSAValue:
+    """A tuple of the fields, made before `user`."""
+    op = TupleOp(*fields)
+    inherit_location(user, op)
+    Rewriter.insert_op(op, InsertPoint.before(user))
+    return op.result
+
+
+def _field_types(value: SSAValue) -> tuple[StructInfo, ...]:
+    return value.type.fields if isinstance(value.type, TupleType) else ()

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from lowering.relax_to_tir.elementwise import is_float_expr, narrow, widen
-from lowering.relax_to_tir.indices import ravel
-from lowering.relax_to_tir.kernel import Kernel, legalizes
+from lowering.relax_to_tir.kernel import Kernel, legalizes, ravel
 from lowering.relax_to_tir.sorting import FIRST_GREATEST
 from relax_dialect.ops.convolution import (
     Col2ImOp,

@@ -9,8 +9,7 @@ from functools import reduce
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.relax_to_tir.elementwise import is_float_expr, wide_dtype, widen
-from lowering.relax_to_tir.indices import axis_of, ravel, unravel
-from lowering.relax_to_tir.kernel import Kernel, legalizes, sizes
+from lowering.relax_to_tir.kernel import Kernel, axis_of, legalizes, ravel, sizes, unravel
 from relax_dialect.formulas import range_length
 from relax_dialect.ops.creation import (
     ArangeOp,

@@ -13,8 +13,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat, IndexType
 from xdsl.ir import Attribute
 
-from lowering.relax_to_tir.indices import broadcast_load
-from lowering.relax_to_tir.kernel import Kernel, legalizes
+from lowering.relax_to_tir.kernel import Kernel, broadcast_load, legalizes
 from relax_dialect.ops.activation import SELU_ALPHA, SELU_SCALE, SQRT_2_OVER_PI, SQRT_HALF
 from relax_dialect.ops.operator import ElementwiseOp
 from tir_dialect import te

@@ -11,8 +11,7 @@ from itertools import product
 
 from lowering.relax_to_tir.convolution import Laid, laid_out
 from lowering.relax_to_tir.elementwise import is_float_expr, narrowed, number, widen
-from lowering.relax_to_tir.indices import axes, axis_of, clamped
-from lowering.relax_to_tir.kernel import Kernel, legalizes
+from lowering.relax_to_tir.kernel import Kernel, axes, axis_of, clamped, legalizes
 from lowering.relax_to_tir.reduction import Element
 from relax_dialect.formulas import ROUND, Axis, double, falls_off, single
 from relax_dialect.ops.image import AffineGridOp, GridSampleOp, Resize1dOp, Resize2dOp

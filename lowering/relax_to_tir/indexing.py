@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lowering.relax_to_tir.elementwise import narrow, widen
-from lowering.relax_to_tir.indices import (
+from lowering.relax_to_tir.kernel import (
+    Kernel,
     as_position,
     axes,
     axes_of,
@@ -17,9 +18,10 @@ from lowering.relax_to_tir.indices import (
     broadcast_load,
     clamped,
     from_front,
+    legalizes,
+    sizes,
     without,
 )
-from lowering.relax_to_tir.kernel import Kernel, legalizes, sizes
 from relax_dialect.ops.gather import (
     GatherElementsOp,
     GatherNDOp,

@@ -10,8 +10,7 @@ from typing import TypeAlias, TypeVar
 from xdsl.ir import SSAValue
 
 from lowering.relax_to_tir.elementwise import narrow, number, widen
-from lowering.relax_to_tir.indices import axes_of, axis_of, broadcast_index, broadcast_load, without
-from lowering.relax_to_tir.kernel import Kernel, legalizes
+from lowering.relax_to_tir.kernel import Kernel, axes_of, axis_of, broadcast_index, broadcast_load, legalizes, without
 from lowering.relax_to_tir.reduction import Element, mean_of, variance_of
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, LogSoftmaxOp, PreluOp, SoftmaxBase, SoftmaxOp, SoftplusOp
 from relax_dialect.ops.layouts import Layout

@@ -11,8 +11,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from lowering.relax_to_tir.elementwise import element, wide_dtype, widen
-from lowering.relax_to_tir.indices import axes, axes_of, axis_of, broadcast_load, clamped
-from lowering.relax_to_tir.kernel import Kernel, legalizes, rewrites
+from lowering.relax_to_tir.kernel import Kernel, axes, axes_of, axis_of, broadcast_load, clamped, legalizes, rewrites
 from relax_dialect.formulas import filled, surrounded
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp

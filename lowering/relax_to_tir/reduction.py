@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from lowering.relax_to_tir.elementwise import narrow, number, widen
-from lowering.relax_to_tir.indices import axes as blocks
-from lowering.relax_to_tir.indices import axes_of, axis_of, put, unravel, without
-from lowering.relax_to_tir.kernel import Kernel, legalizes
+from lowering.relax_to_tir.kernel import Kernel, axes_of, axis_of, legalizes, put, unravel, without
+from lowering.relax_to_tir.kernel import axes as blocks
 from lowering.relax_to_tir.sorting import ascending, merge_sort
 from relax_dialect.ops.reduction import (
     CumprodOp,

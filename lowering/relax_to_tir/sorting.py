@@ -11,8 +11,18 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import IndexType
 
 from lowering.relax_to_tir.elementwise import is_float_expr, truth, widen
-from lowering.relax_to_tir.indices import axes, axis_of, broadcast_load, put, ravel, unravel, without
-from lowering.relax_to_tir.kernel import Kernel, legalizes, sizes
+from lowering.relax_to_tir.kernel import (
+    Kernel,
+    axes,
+    axis_of,
+    broadcast_load,
+    legalizes,
+    put,
+    ravel,
+    sizes,
+    unravel,
+    without,
+)
 from relax_dialect.ops.sorting import (
     ArgmaxOp,
     ArgminOp,

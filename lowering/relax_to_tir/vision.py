@@ -9,8 +9,7 @@ from operator import add
 from typing import TypeAlias
 
 from lowering.relax_to_tir.elementwise import narrowed, number, wide_dtype, widen
-from lowering.relax_to_tir.indices import axes, clamped
-from lowering.relax_to_tir.kernel import Kernel, legalizes, sizes
+from lowering.relax_to_tir.kernel import Kernel, axes, clamped, legalizes, sizes
 from lowering.relax_to_tir.sorting import descending, merge_sort
 from relax_dialect.ops.vision import (
     COORDINATES,

@@ -33,10 +33,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.kernels.gemm.quantized_rows import multiplies_int16
 from lowering.registry import Pass, pass_target
 from lowering.relax.fusion.fuse_ops import ANNOTATION
-from lowering.relax.substitution import KernelDims
 from lowering.relax_to_tir.convolution import within
 from lowering.relax_to_tir.elementwise import element as element_of
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from relax_dialect.function_symbols import KernelDims
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.convolution import Conv2dOp
 from relax_dialect.ops.rearranging import PadOp

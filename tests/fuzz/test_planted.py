@@ -28,7 +28,7 @@ def _like(hint: str) -> str:
 
 
 PLANTED = {
-    "effects": ("lowering.relax.eliminate_common_subexpr.may_be_written", _never),
+    "effects": ("lowering.relax.redundant_ops.may_be_written", _never),
     "schedules": ("tir_dialect.schedule.primitives.annotating.check_parallel", _nothing),
     "scripts": ("relax_dialect.frontend.tvmscript.source._statements", _no_python),
     "executables": ("vm_dialect.executable.contents._verify_operand", _nothing),

@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.relax.convert_dataflow import SymbolScopes, dissolve
-from lowering.relax.substitution import settle
+from lowering.relax.functions.bind_params import settle
 from relax_dialect.function_symbols import all_symbols, bound_symbols, substitute_in
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.calls import CallOp

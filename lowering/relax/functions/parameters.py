@@ -16,8 +16,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
-from lowering.relax.call_graph import CallSite, call_sites, called_by_name
-from lowering.relax.functions.update_param_struct_info import (
+from lowering.relax.call_graph import (
+    CallSite,
+    call_sites,
+    called_by_name,
     field_of,
     given_values,
     replace_result,

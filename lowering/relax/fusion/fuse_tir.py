@@ -22,7 +22,7 @@ from lowering.locations import inherit_location
 from lowering.registry import Pass
 from lowering.relax.fusion.inline_blocks import inline_buffers
 from lowering.relax.fusion.kernel_body import KernelBody, Number, is_only_loaded, number_of, replace_loads
-from lowering.relax.substitution import KernelDims
+from relax_dialect.function_symbols import KernelDims
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.callees import explicit_symbols, find_prim_func, match_prim_func
 from relax_dialect.ops.control_flow import yielded

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering import build
 from lowering.compiler.deferred import DeferredFunction
 from lowering.parsing import parse_module
-from lowering.relax.defer_unknown_types import Options
+from lowering.relax.unknown_types import Options
 from tests.support.programs import MODES, Tolerance, run_everywhere, runner
 from tir_dialect.target import Target
 from vm_dialect import Executable, VirtualMachine

@@ -7,7 +7,7 @@ from xdsl.passes import PassPipeline
 from lowering.context import make_context
 from lowering.parsing import parse_module
 from lowering.registry import pass_factories
-from lowering.relax.functions.update_param_struct_info import UpdateParamStructInfoPass
+from lowering.relax.functions.bind_params import UpdateParamStructInfoPass
 from lowering.verify import verify_module
 from relax_dialect.builder import tensor
 from relax_dialect.interpreter import run
