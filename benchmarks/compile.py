@@ -111,7 +111,7 @@ def worker(name: str, kernels_only: bool) -> dict[str, tuple[float, float]]:
 
     step("packages")
     if kernels_only:
-        from lowering.cache.program_cache import ProgramCache
+        from lowering.compiler.program_cache import ProgramCache
 
         ProgramCache.load = lambda self: None
     program = PROGRAMS[name]()

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, cast
 import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.cache.code_cache import CodeCache, default_cache
-from lowering.cache.module_digest import ModuleDigest
-from lowering.cache.program_cache import FilePrograms, ProgramCache
+from lowering.compiler.program_cache import FilePrograms, ModuleDigest, ProgramCache
 from lowering.compiler.tuning_file import default_path
 from lowering.debug import Debug, debug_level
+from lowering.llvm.code_cache import CodeCache, default_cache
 from lowering.parsing import require_module
 from lowering.pass_context import PassContext
 from tir_dialect.garbage import few_collections, importing

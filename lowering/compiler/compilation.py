@@ -17,11 +17,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernel_maker import MANY_KERNELS, KernelOptions, load_elsewhere
 from lowering.compiler.kernels import KernelPlan, Kernels, plan_kernels
 from lowering.diagnostics import fail
 from lowering.llvm.background import Background
+from lowering.llvm.code_cache import CodeCache
 from lowering.llvm.compiler import CompileOptions
 from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass

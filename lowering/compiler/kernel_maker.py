@@ -17,11 +17,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
-from lowering.cache.code_cache import CodeCache, cache_key
 from lowering.context import make_context
 from lowering.debug import Debug, debug_level, show
 from lowering.llvm.background import Background, Compile, CompilerProcess, NoAnswerError
 from lowering.llvm.binding import CodegenError
+from lowering.llvm.code_cache import CodeCache, cache_key
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.llvm_text import llvm_text, spent_text
 from lowering.parsing import parse_module

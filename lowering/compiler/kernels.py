@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, TextIO
 
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.cache.code_cache import CodeCache, cache_key, default_cache
-from lowering.cache.module_digest import compiler_version
 from lowering.compiler.kernel_maker import (
     DEFAULT_OPTIONS,
     CodeMaker,
@@ -21,10 +19,12 @@ from lowering.compiler.kernel_maker import (
     SharedRoutines,
     code_key,
 )
+from lowering.compiler.program_cache import compiler_version
 from lowering.compiler.tuning_file import nothing_is_tuned
 from lowering.debug import ProgressBar
 from lowering.llvm.background import Background
 from lowering.llvm.binding import library_version
+from lowering.llvm.code_cache import CodeCache, cache_key, default_cache
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.llvm_text import spent_text
 from lowering.runtime.loading import LoadedCode, load_objects

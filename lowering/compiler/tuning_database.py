@@ -22,8 +22,8 @@ from typing import cast
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
-from lowering.cache.code_cache import cache_key
 from lowering.compiler.tuning_file import default_path
+from lowering.llvm.code_cache import cache_key
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.dims import MatchError, match
 from tir_dialect.dtypes import MOST_BYTES

@@ -32,10 +32,9 @@ OpOnTiles: TypeAlias = "Callable[[Sequence[SSAValue], Collection[str], LocalShap
 
 FILES = {
     "contraction": "linear_algebra reduction normalization recurrent convolution pooling image vision",
-    "elementwise": "unary binary activation datatype creation",
     "functions": "binding call_tir",
     "indices": "gather indexing sorting",
-    "shapes": "manipulation rearranging joining",
+    "shapes": "unary binary activation datatype creation manipulation rearranging joining",
 }
 """The files of rules, with the families of ops that they are about. Ops of others are computed by all workers alike."""
 

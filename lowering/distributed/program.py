@@ -17,8 +17,8 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
 
-from lowering.cache.module_digest import ModuleDigest
 from lowering.compiler.build import Mode, build
+from lowering.compiler.program_cache import ModuleDigest
 from lowering.compiler.weight_files import attach_arrays, load_weights
 from lowering.distributed.collectives import MergeCollectivesPass, OverlapCollectivesPass
 from lowering.distributed.lower_distributed import GLOBAL_TYPE, MESH, CutConstantsPass, LowerDistributedPass

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.cache.code_cache import NO_CACHE, default_cache
 from lowering.compiler.build import build, build_file
 from lowering.generation.cache import PagedKVCache
 from lowering.generation.sampling import Draft, Mask, PromptLookup, Sampling, Speculation
 from lowering.generation.scheduler import CHUNK, Decoding, Request, Scheduler
 from lowering.generation.tokenizer import Tokenizer, tokenizer_of, tokenizer_of_folder
 from lowering.llvm.binding import LLVM_LIBRARY
+from lowering.llvm.code_cache import NO_CACHE, default_cache
 from lowering.pass_context import PassContext
 from relax_dialect.frontend import huggingface
 from relax_dialect.frontend.gguf import GGUFFile, read_file

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from lowering.cache.code_cache import NO_CACHE, CodeCache, cache_key
-from lowering.cache.module_digest import program_compiler_version
+from lowering.compiler.program_cache import program_compiler_version
+from lowering.llvm.code_cache import NO_CACHE, CodeCache, cache_key
 from relax_dialect.frontend.gguf import GGUFFile, GGUFImportError
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, ModelFolder
 from relax_dialect.frontend.huggingface.folder import LARGEST_JSON, read_json

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from lowering.cache.code_cache import compile_cached
+from lowering.llvm.code_cache import compile_cached
 from lowering.llvm.compiler import CompileOptions
 from lowering.runtime.loading import LoadedCode, load_objects
 from lowering.runtime.support import with_pauses

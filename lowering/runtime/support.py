@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 
-from lowering.cache.code_cache import CodeCache, compile_cached
+from lowering.llvm.code_cache import CodeCache, compile_cached
 from lowering.llvm.compiler import CompileOptions
 from tir_dialect.target import Target
 from vm_dialect.process import checked_affinity, checked_waiting

@@ -21,8 +21,9 @@ from lowering.llvm import llvm_ext
 from lowering.llvm.function_builder import element_type, lane_count, lanes_of
 from lowering.llvm.llvm_builder import POINTER, LLVMBuilder
 from lowering.rewriting import op_rewrite_pattern
-from lowering.tir_to_llvm import byte_tables, lane_values
+from lowering.tir_to_llvm import lane_values
 from lowering.tir_to_llvm.arithmetic.division import multiply_checked
+from lowering.tir_to_llvm.arithmetic.intrinsic_ops import bytes_of, look_up
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, memory_type, to_memory
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, is_large
 from lowering.tir_to_llvm.lane_values import Lanes, LaneValue, Ramp
@@ -364,9 +365,9 @@ def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> 
     if isinstance(offset, Ramp) and step is not None and suits_strided(e, buffer, step, lanes):
         return load_strided(e, buffer, offset.base, step, lanes)
     offsets = lane_values.as_vector(b, offset, lanes.count)
-    numbers = byte_tables.bytes_of(b, offsets) if is_byte_table(buffer.type) else None
+    numbers = bytes_of(b, offsets) if is_byte_table(buffer.type) else None
     if numbers is not None:
-        return byte_tables.look_up(b, buffer.pointer, numbers, alignment)
+        return look_up(b, buffer.pointer, numbers, alignment)
     gather = llvm_ext.GatherOp(buffer.pointer, offsets, _mask(b, lanes), b.zero(vector), alignment)
     return b.insert(gather).results[0]
 

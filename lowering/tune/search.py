@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
-from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernel_maker import KernelOptions
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.compiler.tuning_database import Call, Choice, Record, nearby
 from lowering.llvm.binding import CodegenError
+from lowering.llvm.code_cache import CodeCache
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Block, Loop, Schedule, ScheduleError
 from tir_dialect.target import Target

@@ -21,11 +21,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernels import kernel_groups
 from lowering.compiler.tuning_database import Call, Record, TuningDatabase, default_database, kernel_key
 from lowering.debug import ProgressBar
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import CodeCache
 from lowering.parsing import parse_module, require_module
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.registry import pass_target

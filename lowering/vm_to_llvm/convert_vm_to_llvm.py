@@ -75,8 +75,7 @@ from lowering.vm_to_llvm.memory import (
     LowerTensorDim,
     LowerView,
 )
-from lowering.vm_to_llvm.module_facts import ModuleFacts, closure_targets, module_facts
-from lowering.vm_to_llvm.plan import Number, is_number
+from lowering.vm_to_llvm.plan import ModuleFacts, Number, closure_targets, is_number, module_facts
 from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder, format_string
 from lowering.vm_to_llvm.state import FunctionState, raise_error
 from lowering.vm_to_llvm.symbols import INFO, INIT, body_symbol, entry_symbol

@@ -13,8 +13,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from lowering.cache.code_cache import compile_cached
 from lowering.llvm.binding import enable_inline_assembler
+from lowering.llvm.code_cache import compile_cached
 from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.features import FEATURES, code_features
 from lowering.llvm.llvm_types import quoted

@@ -15,8 +15,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerType, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from lowering.cache.code_cache import CodeCache, compile_cached
 from lowering.diagnostics import Finding, fail, refuse
+from lowering.llvm.code_cache import CodeCache, compile_cached
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.llvm_text import llvm_text, spent_text
 from lowering.relax_to_vm.checks import Sizes

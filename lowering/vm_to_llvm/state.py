@@ -34,8 +34,17 @@ from lowering.vm_to_llvm.abi import (
     TENSOR_OFFSET,
 )
 from lowering.vm_to_llvm.globals import ARENAS, OBJECTS, ModuleGlobals
-from lowering.vm_to_llvm.module_facts import ModuleFacts
-from lowering.vm_to_llvm.plan import Boxed, FunctionPlan, Number, Storage, Unboxed, Value, is_number, plan_function
+from lowering.vm_to_llvm.plan import (
+    Boxed,
+    FunctionPlan,
+    ModuleFacts,
+    Number,
+    Storage,
+    Unboxed,
+    Value,
+    is_number,
+    plan_function,
+)
 from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 from lowering.vm_to_llvm.symbols import body_symbol
 from tir_dialect.new_ops import new_op

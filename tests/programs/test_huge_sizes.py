@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tvm_ffi
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.parsing import parse_module
 from tests.support.programs import MODES, runner
 from tir_dialect import dtypes

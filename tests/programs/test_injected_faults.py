@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from lowering import build
-from lowering.cache.code_cache import CodeCache
+from lowering.llvm.code_cache import CodeCache
 from lowering.parsing import parse_module
 from tests.support.programs import as_arguments, as_plain
 from tir_dialect.target import Target

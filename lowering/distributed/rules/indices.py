@@ -28,7 +28,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.distributed.factors import Factors, Labels, broadcast, dims, named, shards
 from lowering.distributed.local_shapes import LocalShapes
-from lowering.distributed.rules.elementwise import elementwise
+from lowering.distributed.rules.shapes import elementwise
 from relax_dialect.ops.binary import (
     AddOp,
     FloorModOp,

@@ -253,7 +253,7 @@ def lane_count(
 
 
 def _byte_indices(stage: Stage) -> Iterator[Operation]:
-    """Conversions of bytes to indices of tables of 256, which are looked up as bytes (`tir_to_llvm.byte_tables`)."""
+    """Conversions of bytes to indices of tables of 256, which are looked up as bytes (`intrinsic_ops.look_up`)."""
     for load in stage.loads:
         if is_byte_table(load.buffer_type):
             op = load.indices[0].owner

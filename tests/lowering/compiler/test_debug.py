@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from lowering import build
-from lowering.cache.code_cache import CodeCache
 from lowering.debug import Debug, debug_level
+from lowering.llvm.code_cache import CodeCache
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder
 from vm_dialect import VirtualMachine

@@ -8,7 +8,7 @@ from gguf import GGMLQuantizationType
 from safetensors.numpy import save_file
 from xdsl.utils.exceptions import DiagnosticException
 
-from lowering.cache.module_digest import ModuleDigest
+from lowering.compiler.program_cache import ModuleDigest
 from lowering.compiler.weight_files import load_weights
 from lowering.context import make_context
 from lowering.distributed.lower_distributed import CutConstantsPass

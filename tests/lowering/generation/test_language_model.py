@@ -14,12 +14,12 @@ import pytest
 import safetensors.numpy
 import tokenizers
 
-from lowering.cache.code_cache import CodeCache
 from lowering.generation.cache import CachedSequence
 from lowering.generation.language_model import LanguageModel, _program_of, _Text
 from lowering.generation.sampling import Draft, PromptLookup, Sampling
 from lowering.generation.tokenizer import SPLITS, tokenizer_of, tokenizer_of_folder
 from lowering.kernels.gemm.quantized_rows import multiplies_int16
+from lowering.llvm.code_cache import CodeCache
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
 from relax_dialect.frontend.huggingface.families import config_of

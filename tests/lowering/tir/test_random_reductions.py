@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE
 from tests.lowering.tir_to_llvm.conftest import call, find, parse
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.sweeps import examples

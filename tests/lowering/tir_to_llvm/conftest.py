@@ -13,9 +13,9 @@ from xdsl.dialects.math import Math
 from xdsl.dialects.vector import Vector
 from xdsl.parser import Parser
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernel_maker import KernelOptions
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE
 from tir_dialect.dialect import TIR
 from tir_dialect.dtypes import lookup
 from tir_dialect.interpreter import run_prim_func

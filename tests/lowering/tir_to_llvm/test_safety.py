@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE
 
 pytestmark = pytest.mark.sampled(2)
 

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from lowering import build
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler import kernels as kernels
 from lowering.compiler.kernel_maker import DEFAULT_OPTIONS, lower_kernel
 from lowering.compiler.kernels import plan_kernels
 from lowering.compiler.tuning_database import Choice, Record, TuningDatabase, kernel_key
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.parsing import parse_module
 from lowering.tune import tune
 from lowering.tune.search import Search, candidates

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler import tuning_database as databases
 from lowering.compiler.kernel_maker import DEFAULT_OPTIONS
 from lowering.compiler.kernels import plan_kernels
 from lowering.compiler.tuning_database import Call, Choice, Record, TuningDatabase, kernel_key
 from lowering.compiler.tuning_file import default_path
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.parsing import parse_module
 from lowering.tune.tuner import kernels_of
 from tests.lowering.tune.support import MAP, SQUARE, groups

@@ -12,12 +12,12 @@ import tvm_ffi
 from xdsl.utils.exceptions import PassFailedException
 
 from lowering import build
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler import compilation, kernel_maker
 from lowering.compiler.kernel_maker import DEFAULT_OPTIONS, code_key, compile_kernel, sent
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.llvm import background
 from lowering.llvm.background import CompilerProcess, NoAnswerError
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.parsing import parse_module
 from tests.support.kernels import MATMUL
 from tir_dialect.analysis.fingerprint import Fingerprint

@@ -11,10 +11,10 @@ from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
 
-from lowering.cache.code_cache import NO_CACHE, CodeCache
 from lowering.compiler import kernel_maker
 from lowering.compiler.kernel_maker import KernelOptions
 from lowering.compiler.kernels import compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE, CodeCache
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.dialect import TIR
 from tir_dialect.target import Target

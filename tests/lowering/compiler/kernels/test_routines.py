@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import tvm_ffi
 
-from lowering.cache.code_cache import CodeCache
 from lowering.compiler import kernel_maker as routines_module
 from lowering.compiler.kernel_maker import ROUTINE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.emit import kernel as emit_routines
 from lowering.kernels.emit.kernel import outside_modules
 from lowering.kernels.schedule_cpu import schedule, schedule_module
+from lowering.llvm.code_cache import CodeCache
 from lowering.parsing import parse_module
 from lowering.runtime.loading import object_symbols
 from tir_dialect.interpreter.run import run_prim_func

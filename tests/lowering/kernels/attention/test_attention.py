@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i64
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.attention.pattern import find_attention
 from lowering.kernels.emit.code import Code
@@ -22,6 +21,7 @@ from lowering.kernels.schedule_cpu import schedule
 from lowering.kernels.stage_rewrites import split_groups
 from lowering.kernels.structure.contraction import find_contraction
 from lowering.kernels.structure.stages import find_program, find_stages
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.parsing import parse_module
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
 from relax_dialect.builder import BlockBuilder, tensor

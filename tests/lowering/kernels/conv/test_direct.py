@@ -11,11 +11,11 @@ from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp, DivUIOp, RemUIOp
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.conv import micro_kernel
 from lowering.kernels.emit.kernel import outside_modules
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.parsing import parse_module
 from lowering.relax.fusion.fuse_ops import FuseOpsPass
 from lowering.relax.fusion.fuse_tir import FuseTIRPass

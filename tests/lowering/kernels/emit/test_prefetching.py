@@ -5,9 +5,9 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import NO_CACHE
 from tests.lowering.tir_to_llvm.conftest import call, find
 from tir_dialect import te
 from tir_dialect.ops.function import PrimFuncOp

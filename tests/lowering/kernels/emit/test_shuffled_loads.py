@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import NO_CACHE
 from tests.lowering.tir_to_llvm.conftest import call, find, parse, run_both
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tir_dialect import te

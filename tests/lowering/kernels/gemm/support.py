@@ -12,10 +12,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernel_maker import run_tir_passes
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.llvm.compiler import emit_assembly
 from lowering.llvm.llvm_text import llvm_text
 from lowering.parsing import parse_module

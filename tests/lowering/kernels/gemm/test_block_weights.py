@@ -9,11 +9,11 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.gemm.block_registers import GROUPS
 from lowering.kernels.gemm.cost_model import BLOCK_DOT_MAX_M
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.parsing import parse_module
 from lowering.relax.fusion.fuse_ops import FuseOpsPass
 from lowering.relax.fusion.fuse_tir import FuseTIRPass

@@ -7,9 +7,9 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.relax.layout.pack_weights import PanelLayout, pack, with_panels
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op, tensor

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import NO_CACHE
 from tests.lowering.kernels.memory_bound import kernel
 from tests.lowering.kernels.memory_bound_programs import arguments
 from tests.lowering.tir_to_llvm.conftest import call, find

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import NO_CACHE
 from tests.lowering.kernels.memory_bound import kernel
 from tests.lowering.tir_to_llvm.conftest import call, find, parse
 from tir_dialect.interpreter import run_prim_func

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import NO_CACHE
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.kernels import kernel_of_program

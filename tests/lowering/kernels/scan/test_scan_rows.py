@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import NO_CACHE
 from tests.lowering.tir_to_llvm.conftest import call, find, parse
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tir_dialect.interpreter import run_prim_func

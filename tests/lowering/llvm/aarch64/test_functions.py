@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.parsing import parse_module
 from tests.lowering.llvm.aarch64.support import TARGET, emulator_of
 from tests.lowering.tir_to_llvm.math.functions import LOOP, REFERENCES, check, inputs

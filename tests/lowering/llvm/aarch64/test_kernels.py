@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from unicorn import UcError
 from xdsl.context import Context
 
-from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernels import compile_prim_funcs
+from lowering.llvm.code_cache import CodeCache
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
 from relax_dialect.builder import BlockBuilder, Expr, op, tensor
 from tests.lowering.llvm.aarch64.support import TARGET, emulator_of

@@ -12,9 +12,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.parsing import parse_module
 from lowering.pipelines import for_target
 from lowering.relax.layout.pack_weights import PackWeightsPass, PanelLayout, pack, panel_parameters, with_panels

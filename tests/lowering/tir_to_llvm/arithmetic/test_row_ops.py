@@ -5,8 +5,8 @@ import ctypes
 import numpy as np
 import pytest
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE
 from tests.lowering.tir_to_llvm.arithmetic.test_avx512_ops import EDGES
 from tir_dialect.target import Target
 

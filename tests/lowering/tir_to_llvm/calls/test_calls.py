@@ -9,9 +9,9 @@ import pytest
 import tvm_ffi
 from xdsl.utils.exceptions import PassFailedException
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
 from lowering.llvm.binding import CodegenError
+from lowering.llvm.code_cache import NO_CACHE
 from tir_dialect.interpreter import run_prim_func
 
 

@@ -5,8 +5,8 @@ import ctypes
 import numpy as np
 import pytest
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.runtime.loading import library_symbol
 
 pytestmark = pytest.mark.sampled(2)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.tir_to_llvm.arithmetic.math_ops import FUSED
 from tests.lowering.tir_to_llvm.math.functions import LOOP as LOOP_OF_F32
 from tests.lowering.tir_to_llvm.math.functions import REFERENCES as FUNCTIONS

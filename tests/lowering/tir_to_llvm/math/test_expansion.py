@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE
 from lowering.tir_to_llvm.arithmetic.math_ops import OWN
 from lowering.tir_to_llvm.math.power import ROOTS
 from tests.lowering.tir_to_llvm.math.functions import COUNT, EDGES, LOOP, REFERENCES, check, inputs

@@ -5,8 +5,8 @@ import ctypes
 import numpy as np
 import pytest
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE
 from tir_dialect.target import Target
 
 COUNT = 16384

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tvm_ffi
 
-from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels import compile_prim_funcs
+from lowering.llvm.code_cache import NO_CACHE
 from tests.lowering.tir_to_llvm.conftest import find
 from tir_dialect.interpreter import run_prim_func
 

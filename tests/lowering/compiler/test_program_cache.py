@@ -15,10 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
 from lowering import build
-from lowering.cache import program_cache
-from lowering.cache.code_cache import NO_CACHE, CodeCache
-from lowering.compiler import compilation
+from lowering.compiler import compilation, program_cache
 from lowering.compiler.build import Mode, build_file
+from lowering.llvm.code_cache import NO_CACHE, CodeCache
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder
 from vm_dialect import ExecBuilder, VirtualMachine
@@ -424,7 +423,7 @@ def test_a_large_executable_is_written_by_a_thread(
 LARGE = """
 import numpy as np
 from lowering import build
-from lowering.cache import program_cache
+from lowering.compiler import program_cache
 from relax_dialect.builder import BlockBuilder
 
 program_cache.LARGE_BYTES = 0

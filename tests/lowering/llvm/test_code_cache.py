@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lowering.cache.code_cache import NO_CACHE, CodeCache, cache_key, default_cache
+from lowering.llvm.code_cache import NO_CACHE, CodeCache, cache_key, default_cache
 
 KEY = cache_key(["key"])
 
@@ -73,7 +73,7 @@ def test_a_process_killed_in_the_middle_of_a_write_leaves_no_entry(tmp_path: Pat
     script = f"""
 import os
 from pathlib import Path
-from lowering.cache import code_cache as c
+from lowering.llvm import code_cache as c
 real = os.replace
 os.replace = lambda *names: os.kill(os.getpid(), 9)
 c.CodeCache(Path({str(tmp_path)!r})).put({KEY!r}, b"x" * 100000)

@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from lowering.cache import module_digest
-from lowering.cache.module_digest import ModuleDigest, array_digests
+from lowering.compiler import program_cache
+from lowering.compiler.program_cache import ModuleDigest, array_digests
 from lowering.parsing import parse_module
 from tir_dialect.weights import WeightAttr
 
@@ -133,7 +133,7 @@ def test_each_array_is_there_once():
 
 @pytest.mark.parametrize("cores", [1, 3])
 def test_large_arrays_in_pieces(cores: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module_digest, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(program_cache, "PIECE_BYTES", 1000)
     monkeypatch.setattr("os.cpu_count", lambda: cores)
     rng = np.random.default_rng(1)
     arrays = [rng.standard_normal(size) for size in (0, 1, 124, 125, 126, 5000)]

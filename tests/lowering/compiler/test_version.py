@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lowering.cache.module_digest import _KERNEL_SOURCES, find_sources, sources_digest
+from lowering.compiler.program_cache import _KERNEL_SOURCES, find_sources, sources_digest
 
 LOADED = """
 import sys

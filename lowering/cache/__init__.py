@@ -1,1 +1,0 @@
-"""What was compiled before, on disk: machine code and whole programs."""
