@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriterListener
 from xdsl.utils.hints import isa
 
-from tir_dialect.walking import walked
+from tir_dialect.fast_ops import walked
 
 
 def inherit_location(source: Operation | LocationAttr, new_ops: Operation | Iterable[Operation]) -> None:

@@ -500,8 +500,7 @@ class LocatedParser(Parser):
         # The base class points after the name, and knows no near misses.
         if (op := self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)) is not None:
             return op
-        from relax_dialect.loading import op_classes
-        from relax_dialect.near_operators import near_operators
+        from relax_dialect.loading import near_operators, op_classes
 
         close = near_operators(name, {*op_classes(), *(known.name for known in self.ctx.loaded_ops)})
         advice = f"; did you mean {' or '.join(repr(match) for match in close)}" if close else ""

@@ -16,8 +16,8 @@ from lowering.debug import Debug, debug_level, show
 from lowering.index import INDEX
 from lowering.pass_context import PassContext
 from lowering.registry import Pass, available_passes, steps_before
+from tir_dialect.fast_ops import walked
 from tir_dialect.target import Target
-from tir_dialect.walking import walked
 
 
 class PipelinePass(ModulePass, ABC):

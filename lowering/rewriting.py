@@ -28,8 +28,7 @@ from xdsl.rewriter import InsertPoint
 
 from lowering.diagnostics import fail
 from lowering.locations import keep_locations
-from tir_dialect.new_ops import erase_dead
-from tir_dialect.walking import walked
+from tir_dialect.fast_ops import erase_dead, walked
 
 
 class ConversionRewriter(PatternRewriter):

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from lowering.diagnostics import Finding, refuse
 from lowering.index import INDEX
 from tir_dialect.extensions import is_extension
-from tir_dialect.walking import walked
+from tir_dialect.fast_ops import walked
 
 
 @dataclass(frozen=True)

@@ -252,7 +252,7 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
         _names_of_numbers_are_empty_hints,
     ),
     WorkAround(
-        "dead ops are erased in whole modules only", "tir_dialect/new_ops.py", _dead_ops_are_erased_in_whole_modules
+        "dead ops are erased in whole modules only", "tir_dialect/fast_ops.py", _dead_ops_are_erased_in_whole_modules
     ),
     WorkAround(
         "cse takes any write to change all memory",

@@ -2,11 +2,14 @@
 
 A program has a few of the two hundred ops. Importing the files of all of them, and those with their meaning and their
 kernels, takes longer than to compile a small network.
+
+And the operators that somebody may mean who writes a name that is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from inspect import isclass
@@ -167,3 +170,47 @@ class FamilyRules(dict[type[Operation], RuleT | None]):
             bases = (self[base] for base in op_type.__mro__[1:] if issubclass(base, Operation))
             self[op_type] = next((rule for rule in bases if rule is not None), None)
         return self[op_type]
+
+
+_ELSEWHERE = {
+    "transpose": "permute_dims",
+    "permute": "permute_dims",
+    "cast": "astype",
+    "to": "astype",
+    "dense": "matmul",
+    "linear": "matmul",
+    "dot": "matmul",
+    "bmm": "matmul",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "pow": "power",
+    "neg": "negative",
+    "amax": "max",
+    "amin": "min",
+    "unsqueeze": "expand_dims",
+    "view": "reshape",
+    "expand": "broadcast_to",
+    "cat": "concat",
+    "concatenate": "concat",
+    "gather": "take",
+    "slice": "strided_slice",
+    "clamp": "clip",
+    "swish": "nn.silu",
+    "const": "constant",
+    "def": "func",
+    "function": "func",
+}
+"""What other libraries call an operator, by its name there."""
+
+
+def near_operators(name: str, known: Collection[str], count: int = 2) -> list[str]:
+    """Names among `known` for `name`, all of them with their dialect: the same in another namespace, what other
+    libraries call so, or else names that are spelt alike.
+    """
+    last = name.rpartition(".")[2]
+    is_ours = name.partition(".")[0] in ("relax", last)
+    same = [each for each in sorted(known) if is_ours and each.startswith("relax.") and each.rpartition(".")[2] == last]
+    if not same and is_ours and last in _ELSEWHERE:
+        same = [each for each in (f"relax.{_ELSEWHERE[last]}",) if each in known]
+    return same[:count] or get_close_matches(name, sorted(known), n=count)

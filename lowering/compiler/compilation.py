@@ -38,13 +38,13 @@ from relax_dialect.signatures import signature_of
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.dtypes import dtype_name
+from tir_dialect.fast_ops import walked
 from tir_dialect.ops.blocks import InitOp
 from tir_dialect.ops.calls import CallPackedOp as KernelCallPackedOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
-from tir_dialect.walking import walked
 from vm_dialect.arguments import write_signatures
 from vm_dialect.codegen import ConstantPool, emit_executable
 from vm_dialect.exec_builder import ExecBuilder

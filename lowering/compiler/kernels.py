@@ -30,10 +30,10 @@ from lowering.llvm.llvm_text import spent_text
 from lowering.runtime.loading import LoadedCode, load_objects
 from lowering.tir_to_llvm.emitter import KernelSignature, kernel_signature
 from tir_dialect.analysis.fingerprint import Fingerprint
+from tir_dialect.fast_ops import ops_in
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
-from tir_dialect.walking import ops_in
 
 if TYPE_CHECKING:
     import tvm_ffi

@@ -20,10 +20,10 @@ from relax_dialect.struct_info.types import ShapeType, StructInfo, TensorType, T
 from tir_dialect.analysis.loop_groups import LoopGroup
 from tir_dialect.analysis.structure import block_of, loop_of
 from tir_dialect.dims import Dim, symbol
+from tir_dialect.fast_ops import ops_in
 from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType, SymbolAttr, as_name_hint
-from tir_dialect.walking import ops_in
 
 
 class LocalShapes:

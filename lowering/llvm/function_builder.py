@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from tir_dialect.ops.memory import i32_array, vector_of
 
 _SPLAT = (llvm.InsertElementOp, llvm.ShuffleVectorOp)

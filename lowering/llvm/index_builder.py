@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from lowering.llvm.function_builder import POINTER, BlockTree, FunctionBuilder, Loop, is_vector
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from tir_dialect.ops.memory import i32_array
 
 

@@ -42,7 +42,7 @@ from lowering.llvm.function_builder import (
     type_suffix,
 )
 from lowering.llvm.index_builder import POINTER, WRAPS, IndexBuilder
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from tir_dialect.ops.memory import i32_array, vector_of
 
 VOID = llvm.LLVMVoidType()

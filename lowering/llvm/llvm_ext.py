@@ -43,7 +43,7 @@ from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from tir_dialect.new_ops import fill_op
+from tir_dialect.fast_ops import fill_op
 from vm_dialect.ops.base import op_definition
 
 

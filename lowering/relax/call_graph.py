@@ -18,7 +18,7 @@ from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import symbol_name
 from relax_dialect.struct_info.types import StructInfo, TupleType
-from tir_dialect.walking import referenced_functions
+from tir_dialect.fast_ops import referenced_functions
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from relax_dialect.scope import symbols_witnessed
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name
 from relax_dialect.traits import AliasesOperand, ControlFlow, impurity_of
 from tir_dialect.dims import symbol
-from tir_dialect.walking import referenced_functions
+from tir_dialect.fast_ops import referenced_functions
 
 
 class ToNonDataflowPass(Pass):

@@ -22,6 +22,7 @@ from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim, MinAtom, Prover, constant, maximum, minimum, product, total
 from tir_dialect.dtypes import byte_size
+from tir_dialect.fast_ops import ops_in, referenced_functions
 from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.blocks import MatchBufferOp
 from tir_dialect.ops.control_flow import ForOp
@@ -29,7 +30,6 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.edits import Materializer
 from tir_dialect.types import BufferType
-from tir_dialect.walking import ops_in, referenced_functions
 
 User: TypeAlias = LoadOp | StoreOp | MatchBufferOp
 

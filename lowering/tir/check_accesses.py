@@ -19,7 +19,7 @@ from tir_dialect.ops.blocks import MatchBufferOp, ViewOp
 from tir_dialect.ops.function import PrimFuncOp
 
 if TYPE_CHECKING:
-    from tir_dialect.analysis.size_conditions import SizeCondition
+    from tir_dialect.analysis.accesses import SizeCondition
 
 
 class CheckAccessesPass(ModulePass):
@@ -61,8 +61,7 @@ class CheckAccessesPass(ModulePass):
 
 def _check(func: PrimFuncOp) -> None:
     # Not at the top: most modules have operators only.
-    from tir_dialect.analysis.size_conditions import first_effect, size_conditions
-    from tir_dialect.analysis.unproven_accesses import CHECKED, unproven_accesses
+    from tir_dialect.analysis.accesses import CHECKED, first_effect, size_conditions, unproven_accesses
 
     first = first_effect(func)
     if first is None:

@@ -28,10 +28,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import inherit_location
 from lowering.tir.lower_blocks import LowerBlock, LowerInitBlocksPass
 from lowering.tir.vectorize import vectorize_checks
+from tir_dialect.analysis.accesses import CHECKED, UnprovenAccess, facts
 from tir_dialect.analysis.index_space import DataSpace, IndexSpace, extremes
-from tir_dialect.analysis.size_conditions import facts
 from tir_dialect.analysis.structure import ancestors, blocks_in, enclosing_block, has_no_effects
-from tir_dialect.analysis.unproven_accesses import CHECKED, UnprovenAccess
 from tir_dialect.dims import Dim, DimLike, SymbolAtom, constant, maximum
 from tir_dialect.ops.arithmetic import AssertOp, DimOp, RampOp
 from tir_dialect.ops.blocks import BlockOp, BufferViewOp, InitOp, ReadsOp, WritesOp

@@ -49,11 +49,11 @@ from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.analysis.structure import is_defined_inside, root_buffer
 from tir_dialect.dims import Dim, SymbolAtom, symbol
 from tir_dialect.dtypes import byte_size
+from tir_dialect.fast_ops import ops_in
 from tir_dialect.ops.arithmetic import AssertOp, DimOp
 from tir_dialect.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.types import BufferType, LoopKind
-from tir_dialect.walking import ops_in
 
 
 @dataclass(frozen=True)

@@ -61,11 +61,11 @@ from lowering.tir_to_llvm.tile_registers import (
     LowerZeroTile,
 )
 from relax_dialect.scope import symbol_name
+from tir_dialect.fast_ops import ops_in, referenced_functions
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import EXTENSIONS
 from tir_dialect.types import BufferType
-from tir_dialect.walking import ops_in, referenced_functions
 
 PATTERNS = PatternIndex(
     [

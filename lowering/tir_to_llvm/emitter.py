@@ -39,7 +39,7 @@ from lowering.tir_to_llvm.lane_values import Lanes, LaneValue, Ramp, as_vector, 
 from tir_dialect.analysis.structure import written_buffers
 from tir_dialect.dims import Bounds, Dim
 from tir_dialect.dtypes import byte_size
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType, Interval

@@ -15,11 +15,11 @@ from lowering.llvm.llvm_types import LOOP_HINTS
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.memory import allocate, nested_allocations, release
 from tir_dialect.codegen_hints import REPEATED_WORK, SCALAR_LOOP
+from tir_dialect.fast_ops import ops_in
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ForOp, WhileOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.types import LoopKind
-from tir_dialect.walking import ops_in
 
 _NOT_SCALAR = frozenset((WhileOp, CallOp, CallExternOp, CallPackedOp))
 

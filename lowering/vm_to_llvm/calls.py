@@ -25,7 +25,7 @@ from lowering.vm_to_llvm.plan import Boxed, Number, Storage, Unboxed, is_number
 from lowering.vm_to_llvm.state import FunctionState
 from lowering.vm_to_llvm.symbols import body_symbol, entry_symbol
 from lowering.vm_to_llvm.values import dtype_word
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from vm_dialect.executable.model import OBSERVE
 from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, CallPackedOp, MakeClosureOp
 from vm_dialect.ops.structure import GotoOp, IfOp, ReturnOp

@@ -15,7 +15,7 @@ from lowering.llvm.function_builder import EXTERNAL, function_op
 from lowering.llvm.llvm_builder import LLVMBuilder, ModuleBuilder
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float
 from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I8, I64, PTR, RUNTIME, SMALL_STRING, Kernel
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 
 
 def rounding_symbol(kind: ReducedPrecisionFloatType) -> str:

@@ -13,7 +13,7 @@ from lowering.vm_to_llvm.abi import I8, I32, I64, PAYLOAD, PTR, SHAPE, SHAPE_DAT
 from lowering.vm_to_llvm.plan import SIZE_OF_TENSOR, Boxed, Number, Storage, Unboxed
 from lowering.vm_to_llvm.state import FunctionState
 from lowering.vm_to_llvm.values import dtype_word
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from vm_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, NewTensorOp, ReadCondOp, ViewOp
 from vm_dialect.ops.shapes import MakeShapeOp, ReadIntOp, ShapeDimOp, ShapeOfOp, TensorDimOp
 from vm_dialect.types import ShapeType, TensorType

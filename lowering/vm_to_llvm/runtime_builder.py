@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.llvm.function_builder import FunctionBuilder, call_op
 from lowering.vm_to_llvm.abi import I1, I8, I32, I64, PAYLOAD, PTR
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from tir_dialect.ops.memory import i32_array
 from vm_dialect import messages
 

@@ -47,7 +47,7 @@ from lowering.vm_to_llvm.plan import (
 )
 from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 from lowering.vm_to_llvm.symbols import body_symbol
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from vm_dialect.ops.structure import FuncOp
 from vm_dialect.types import F64, TensorType
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from relax_dialect.builder.operator_functions import function_of
-from relax_dialect.loading import operator_classes
-from relax_dialect.near_operators import near_operators
+from relax_dialect.loading import near_operators, operator_classes
 
 
 class Namespace:

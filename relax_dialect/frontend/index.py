@@ -65,6 +65,10 @@ ONNX: Mapping[str, str] = {
         TensorScatter
     """,
     "image": "AffineGrid GridSample Resize Upsample",
+    "layers": """
+        BatchNormalization DepthToSpace Dropout GRU InstanceNormalization LRN LSTM LayerNormalization
+        LpNormalization MeanVarianceNormalization RNN SpaceToDepth
+    """,
     "linear_algebra": "Attention Det Einsum Gemm MatMul",
     "manipulation": """
         Concat Expand Flatten Pad Reshape Shape Size Split Squeeze Tile Transpose Unsqueeze
@@ -78,14 +82,9 @@ ONNX: Mapping[str, str] = {
     "ml_trees": """
         ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.TreeEnsembleRegressor
     """,
-    "normalization": """
-        BatchNormalization DepthToSpace Dropout InstanceNormalization LRN LayerNormalization LpNormalization
-        MeanVarianceNormalization SpaceToDepth
-    """,
     "quantization": """
         Cast CastLike ConvInteger DequantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear
     """,
-    "recurrent": "GRU LSTM RNN",
     "reduction": """
         ArgMax ArgMin CumProd CumSum NonZero ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean
         ReduceMin ReduceProd ReduceSum ReduceSumSquare TopK Unique
@@ -219,8 +218,13 @@ TORCH: Mapping[str, str] = {
         torchvision.nms.default torchvision.roi_align.default torchvision.roi_pool.default
     """,
     "layers": """
-        aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input xdsl_relax.gru.default
-        xdsl_relax.lstm.default xdsl_relax.rnn_relu.default xdsl_relax.rnn_tanh.default
+        aten._embedding_bag.default aten._embedding_bag_forward_only.default aten._native_batch_norm_legit.no_stats
+        aten._native_batch_norm_legit_functional.default aten._native_batch_norm_legit_no_training.default
+        aten.channel_shuffle.default aten.embedding.default aten.group_norm.default aten.gru.input
+        aten.instance_norm.default aten.layer_norm.default aten.lstm.input aten.native_group_norm.default
+        aten.native_layer_norm.default aten.pixel_shuffle.default aten.pixel_unshuffle.default aten.rms_norm.default
+        aten.rnn_relu.input aten.rnn_tanh.input xdsl_relax.gru.default xdsl_relax.lstm.default
+        xdsl_relax.rnn_relu.default xdsl_relax.rnn_tanh.default
     """,
     "linear_algebra": """
         aten._cdist_forward.default aten._grouped_mm.default aten._int_mm.default aten._pdist_forward.default
@@ -252,13 +256,6 @@ TORCH: Mapping[str, str] = {
         aten.transpose_copy.int aten.unbind.int aten.unbind_copy.int aten.unflatten.int aten.unfold.default
         aten.unfold_copy.default aten.unsqueeze.default aten.unsqueeze_copy.default aten.view.default
         aten.view_as.default aten.view_copy.default
-    """,
-    "normalization": """
-        aten._embedding_bag.default aten._embedding_bag_forward_only.default aten._native_batch_norm_legit.no_stats
-        aten._native_batch_norm_legit_functional.default aten._native_batch_norm_legit_no_training.default
-        aten.channel_shuffle.default aten.embedding.default aten.group_norm.default aten.instance_norm.default
-        aten.layer_norm.default aten.native_group_norm.default aten.native_layer_norm.default
-        aten.pixel_shuffle.default aten.pixel_unshuffle.default aten.rms_norm.default
     """,
     "reduction": """
         aten._is_all_true.default aten._is_any_true.default aten.all.default aten.all.dim aten.all.dims

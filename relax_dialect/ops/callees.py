@@ -21,9 +21,9 @@ from relax_dialect.struct_info.match import Match, Mismatch, match_types
 from relax_dialect.struct_info.types import FuncType, PrimType, StructInfo, TensorType, TupleType, as_struct_infos
 from tir_dialect.dims import Dim, determined
 from tir_dialect.dtypes import is_dtype, scalar_type
+from tir_dialect.fast_ops import walked
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
-from tir_dialect.walking import walked
 
 
 def _other_callee(op: Operation, expected: str, name: str, found: Operation | None) -> VerifyException:

@@ -4,7 +4,7 @@ from xdsl.dialects import arith, test
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.rewriter import Rewriter
 
-from tir_dialect.new_ops import erase_dead
+from tir_dialect.fast_ops import erase_dead
 
 
 def _chain() -> tuple[ModuleOp, list[arith.AddiOp]]:

@@ -6,7 +6,7 @@ from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, i1, i64
 from xdsl.ir import Block, Operation, Region
 
-from tir_dialect.new_ops import as_value, new_op
+from tir_dialect.fast_ops import as_value, new_op
 from tir_dialect.ops.control_flow import IfOp
 
 _PLACE = FileLineColLoc(StringAttr("f.mlir"), IntAttr(3), IntAttr(1))

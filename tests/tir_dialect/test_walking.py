@@ -5,7 +5,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
 from lowering.parsing import parse_module
-from tir_dialect.walking import ops_in, walked
+from tir_dialect.fast_ops import ops_in, walked
 
 PROGRAM = """
 relax.func @main(%x: !relax.tensor<[4], f32>, %c: !relax.tensor<[], i1>) -> !relax.tensor<[4], f32> {

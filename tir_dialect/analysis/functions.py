@@ -23,6 +23,7 @@ from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import ancestors, is_defined_inside, root_buffer, view_offsets
 from tir_dialect.dims import Dim, Prover
+from tir_dialect.fast_ops import ops_in
 from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.blocks import BlockIterator, BlockOp, InitOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.ops.calls import ROUTINE, CallOp
@@ -31,7 +32,6 @@ from tir_dialect.ops.effects import VERIFIERS
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
-from tir_dialect.walking import ops_in
 
 
 def unbound_symbol(func: PrimFuncOp) -> tuple[str, str] | None:

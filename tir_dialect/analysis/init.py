@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
+from tir_dialect.analysis.accesses import facts
 from tir_dialect.analysis.dependence import Axis, Dependence, determine, has_constant_factors, is_variable
 from tir_dialect.analysis.dims import DimEvaluator, dim_of
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.size_conditions import facts
 from tir_dialect.analysis.structure import (
     enclosing_func,
     enclosing_loops,

@@ -26,13 +26,13 @@ from tir_dialect.analysis.structure import (
 )
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import numpy_dtype
+from tir_dialect.fast_ops import ops_in
 from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.blocks import BlockOp, InitOp, ReadsOp, WritesOp
 from tir_dialect.ops.control_flow import ForOp, IfOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.types import BufferType, IteratorKind
-from tir_dialect.walking import ops_in
 
 _Node = tuple[SSAValue, int] | SSAValue
 """A dimension of a buffer, or a loop variable or block iterator."""

@@ -21,6 +21,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from tir_dialect.analysis.dependence import Dependence
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_block, enclosing_loops
+from tir_dialect.fast_ops import ops_in
 from tir_dialect.ops.arithmetic import AssertOp
 from tir_dialect.ops.blocks import BufferViewOp, InitOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
@@ -28,7 +29,6 @@ from tir_dialect.ops.control_flow import ForOp, WhileOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
-from tir_dialect.walking import ops_in
 
 
 class OpPattern(IntEnum):

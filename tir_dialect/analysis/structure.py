@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
+from tir_dialect.fast_ops import ops_in
 from tir_dialect.ops.blocks import BlockOp, BufferViewOp, MatchBufferOp, ViewOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.control_flow import ForOp
@@ -17,7 +18,6 @@ from tir_dialect.ops.memory import StoreOp
 from tir_dialect.ops.raw_memory import AddressOfOp
 from tir_dialect.ops.tile_registers import StoreTileOp
 from tir_dialect.types import BufferType
-from tir_dialect.walking import ops_in
 
 
 def blocks_in(region: Region) -> list[BlockOp]:

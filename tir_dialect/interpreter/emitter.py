@@ -14,10 +14,10 @@ import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 from tir_dialect import dtypes
+from tir_dialect.analysis.accesses import first_effect, size_conditions
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.analysis.index_space import DataSources
 from tir_dialect.analysis.init import InitPlacement, init_placement
-from tir_dialect.analysis.size_conditions import first_effect, size_conditions
 from tir_dialect.dims import Atom, BroadcastAtom, Dim, FloorDivAtom, MaxAtom, MinAtom, ModAtom, SymbolAtom
 from tir_dialect.dims.division import broadcast_extents
 from tir_dialect.interpreter import numerics

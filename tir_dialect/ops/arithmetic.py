@@ -33,7 +33,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from tir_dialect.dims import Dim, DimLike
-from tir_dialect.new_ops import fill_op
+from tir_dialect.fast_ops import fill_op
 from tir_dialect.ops.assembly_format import DimExpr, Directive, SameType, Text, TypeOf, Word, op_definition
 from tir_dialect.ops.effects import MayRaise
 from tir_dialect.ops.function import PrimFuncOp

@@ -29,7 +29,7 @@ from xdsl.irdl.declarative_assembly_format_parser import FormatParser
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from tir_dialect.types import DimAttr, parse_dim_expr, parse_dim_list, print_dim, print_dim_list
 from vm_dialect.ops.base import Directive as BaseDirective
 from vm_dialect.ops.base import define_op

@@ -31,7 +31,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import Dim, Prover, floordiv, product
 from tir_dialect.dtypes import byte_size
-from tir_dialect.new_ops import fill_op
+from tir_dialect.fast_ops import fill_op
 from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
 from tir_dialect.ops.assembly_format import Directive, op_definition, parse_defined_operand, value_of
 from tir_dialect.ops.effects import VERIFIERS, Declares

@@ -29,7 +29,7 @@ from xdsl.traits import SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dtypes import is_dtype, scalar_type
-from tir_dialect.new_ops import as_value, fill_op
+from tir_dialect.fast_ops import as_value, fill_op
 from tir_dialect.ops.assembly_format import Number, ResultType, Symbol, Text, op_definition
 from tir_dialect.ops.effects import VERIFIERS, UnknownEffects
 from tir_dialect.ops.memory import i32_array

@@ -25,7 +25,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, NoTerminator, Pure, RecursivelySpeculatable, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.new_ops import as_value, fill_op
+from tir_dialect.fast_ops import as_value, fill_op
 from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
 from tir_dialect.ops.assembly_format import op_definition, parse_defined_operand
 from tir_dialect.types import LoopKind, LoopKindAttr, as_name_hint

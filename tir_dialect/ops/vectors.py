@@ -32,7 +32,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from tir_dialect.ops.arithmetic import KIND_OF, ConvertOp
 from tir_dialect.ops.assembly_format import Directive, SameType, TypeOf, TypeProperty, Word, op_definition, value_of
 from tir_dialect.ops.memory import lanes_of

@@ -28,7 +28,7 @@ from tir_dialect.dims import (
     from_atom,
     product,
 )
-from tir_dialect.new_ops import erase_dead
+from tir_dialect.fast_ops import erase_dead
 from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import ForOp, IfOp

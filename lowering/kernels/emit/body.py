@@ -23,7 +23,7 @@ from lowering.kernels.structure.contraction import access_of
 from lowering.kernels.structure.reduction import Reduction
 from lowering.kernels.structure.stages import AffineAccess, Stage
 from tir_dialect.dims import Dim
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from tir_dialect.ops.arithmetic import DimOp, RampOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, lanes_of

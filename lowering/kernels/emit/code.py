@@ -31,7 +31,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tir_dialect.codegen_hints import PLAIN_ADDRESSES, STREAMED_FROM
 from tir_dialect.dims import Dim, DimLike, to_dim
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.blocks import MatchBufferOp
 from tir_dialect.ops.control_flow import ForOp, IfOp, LoopKind

@@ -29,7 +29,7 @@ from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.structure.stages import AffineAccess, Stage
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size, is_dtype
-from tir_dialect.new_ops import new_op
+from tir_dialect.fast_ops import new_op
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, lanes_of, vector_of
 from tir_dialect.types import LoopKind, is_byte_table

@@ -25,7 +25,7 @@ from relax_dialect.struct_info.match import Mismatch, entry_match
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols
 from relax_dialect.struct_info.types import FuncType, StructInfo, TupleType, as_struct_infos
 from relax_dialect.traits import impurity_of
-from tir_dialect.new_ops import erase_dead
+from tir_dialect.fast_ops import erase_dead
 from tir_dialect.types import SymbolAttr
 
 

@@ -33,7 +33,7 @@ from relax_dialect.scope import block_symbols_used, prover_at, symbols_used
 from relax_dialect.struct_info.match import Mismatch, Verdict, call_result, entry_match, is_subtype, partial_application
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name
 from relax_dialect.struct_info.types import FuncType, StructInfo, TupleType, as_struct_infos
-from tir_dialect.new_ops import erase_dead
+from tir_dialect.fast_ops import erase_dead
 
 _Fields: TypeAlias = "tuple[_Fields, ...] | None"
 """How far a parameter is taken apart: `None` not at all, else its fields, each as far."""

@@ -32,10 +32,9 @@ from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import PrimType, TensorType, as_struct_infos
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.dtypes import scalar_type
-from tir_dialect.new_ops import erase_dead
+from tir_dialect.fast_ops import erase_dead, walked
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
-from tir_dialect.walking import walked
 
 MOST_NAMES = 5
 """A kernel is called after the first so many of its parts."""

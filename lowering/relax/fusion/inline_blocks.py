@@ -12,13 +12,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import block_of, loop_of
+from tir_dialect.fast_ops import ops_in
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.edits import is_index_op
 from tir_dialect.types import IteratorKind
-from tir_dialect.walking import ops_in
 
 MOST_REPEATED = 8
 """So many simple operations may be done again for each use, rather than written to memory and read."""

@@ -30,13 +30,13 @@ from relax_dialect.scope import called_functions, symbol_name
 from relax_dialect.struct_info.symbols import fresh_name
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
+from tir_dialect.fast_ops import ops_in, walked
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.vectors import PARTS
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType, IteratorKind, buffer_type
-from tir_dialect.walking import ops_in, walked
 from tir_dialect.weights import Elements, TensorAttr, WeightAttr, array_of, computed, sources_of, tensor_attr
 from vm_dialect.tensors import aligned_bytes
 

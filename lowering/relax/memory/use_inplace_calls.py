@@ -35,11 +35,11 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.patterns import OpPattern, computation_patterns
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim
+from tir_dialect.fast_ops import ops_in, walked
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.walking import ops_in, walked
 
 
 @dataclass

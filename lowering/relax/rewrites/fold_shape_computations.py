@@ -29,7 +29,7 @@ from relax_dialect.struct_info.match import Mismatch
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import numpy_dtype
-from tir_dialect.new_ops import erase_dead
+from tir_dialect.fast_ops import erase_dead
 from tir_dialect.weights import tensor_attr
 
 

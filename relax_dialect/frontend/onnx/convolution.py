@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.integer_arithmetic import dequantized_convolution
 from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed
+from relax_dialect.frontend.onnx.quantization import dequantized_convolution
 from relax_dialect.frontend.onnx.values import Refusal
 from relax_dialect.frontend.onnx.windows import WindowAttributes, convolution, kernel_sizes, of_known_size
 from relax_dialect.struct_info.types import TensorType

@@ -13,9 +13,9 @@ from xdsl.ir import Attribute
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.formulas import range_length
+from relax_dialect.frontend.edge_cases import none_zero
 from relax_dialect.frontend.onnx.node import Node, Result, converts
 from relax_dialect.frontend.onnx.values import Array, Refusal, Value, as_strings
-from relax_dialect.frontend.range_checks import none_zero
 from tir_dialect import te
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import from_numpy, is_float

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed, from_front
-from relax_dialect.frontend.onnx.values import Refusal
-from relax_dialect.frontend.range_checks import (
+from relax_dialect.frontend.edge_cases import (
     at_least_0,
     dim_at_most,
     distinct_axes,
@@ -16,6 +14,8 @@ from relax_dialect.frontend.range_checks import (
     none_zero,
     numbers_at_most,
 )
+from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed, from_front
+from relax_dialect.frontend.onnx.values import Refusal
 from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, maximum

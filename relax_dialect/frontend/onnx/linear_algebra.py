@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.integer_arithmetic import dequantized_product
 from relax_dialect.frontend.onnx.manipulation import spatial
 from relax_dialect.frontend.onnx.node import Node, Result, converts
+from relax_dialect.frontend.onnx.quantization import dequantized_product
 from relax_dialect.frontend.onnx.values import Refusal, UseFunction, onnx_type
 from tir_dialect import te
 from tir_dialect.dtypes import is_bool

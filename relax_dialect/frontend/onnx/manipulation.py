@@ -10,9 +10,9 @@ import numpy as np
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.formulas import filled, surrounded
+from relax_dialect.frontend.edge_cases import distinct_axes, indices_within
 from relax_dialect.frontend.onnx.node import Node, Result, converts, from_front
 from relax_dialect.frontend.onnx.values import Refusal, Value
-from relax_dialect.frontend.range_checks import distinct_axes, indices_within
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te

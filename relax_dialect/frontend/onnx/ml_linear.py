@@ -14,10 +14,10 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.edge_cases import numbers_at_most
 from relax_dialect.frontend.onnx.model import ML
 from relax_dialect.frontend.onnx.node import Node, Result, converts
 from relax_dialect.frontend.onnx.values import ClassMap, Refusal, Strings, Value
-from relax_dialect.frontend.range_checks import numbers_at_most
 from tir_dialect import te
 from tir_dialect.dims import constant, product
 from tir_dialect.dtypes import from_numpy, is_float

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.extremes import extreme
+from relax_dialect.frontend.edge_cases import distinct_axes, extreme, indices_within
 from relax_dialect.frontend.onnx.manipulation import element_of, without_marked
 from relax_dialect.frontend.onnx.node import Node, Result, converts, from_front
-from relax_dialect.frontend.range_checks import distinct_axes, indices_within
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, floordiv, product
 from tir_dialect.dtypes import is_bool, is_float

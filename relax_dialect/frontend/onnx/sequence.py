@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.edge_cases import dim_at_most
 from relax_dialect.frontend.onnx.node import Node, Result, converts, from_front
 from relax_dialect.frontend.onnx.values import Absent, Perhaps, Refusal, TensorList, Value, like
-from relax_dialect.frontend.range_checks import dim_at_most
 from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect.dims import Dim, constant, floordiv, mod
 

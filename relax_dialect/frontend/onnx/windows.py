@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.formulas import Width, filled
+from relax_dialect.frontend.edge_cases import indices_within
 from relax_dialect.frontend.onnx.manipulation import spatial
 from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed
 from relax_dialect.frontend.onnx.values import Refusal
-from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.ops.layouts import make_windows
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te

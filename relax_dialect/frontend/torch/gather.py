@@ -10,7 +10,7 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.range_checks import indices_within, numbers_at_most
+from relax_dialect.frontend.edge_cases import indices_within, numbers_at_most
 from relax_dialect.frontend.torch.manipulation import indices, positions, scalar_as_vector
 from relax_dialect.frontend.torch.node import Node, Result, converts
 from relax_dialect.frontend.torch.program import Refusal

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import f64, i64
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.range_checks import dim_at_most
+from relax_dialect.frontend.edge_cases import dim_at_most
 from relax_dialect.frontend.torch.program import ExportedProgram, Refusal
 from relax_dialect.frontend.torch.symbols import SPECIALISED, Numbers, Quotient, dims_of, number_as_quotient, rounded
 from relax_dialect.struct_info.types import ShapeType, TensorType

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.extremes import extreme
+from relax_dialect.frontend.edge_cases import extreme
 from relax_dialect.frontend.torch.creation import kept
 from relax_dialect.frontend.torch.node import Node, Result, converts
 from relax_dialect.frontend.torch.program import Refusal

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.range_checks import indices_within
+from relax_dialect.frontend.edge_cases import indices_within
 from relax_dialect.frontend.torch.node import Converter, Node, Result, converts
 from relax_dialect.frontend.torch.program import Refusal
 from relax_dialect.struct_info.types import ShapeType

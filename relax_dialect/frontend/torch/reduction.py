@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import f32, i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.extremes import extreme
+from relax_dialect.frontend.edge_cases import extreme
 from relax_dialect.frontend.torch.binary import ordered, truth
 from relax_dialect.frontend.torch.manipulation import scalar_as_vector
 from relax_dialect.frontend.torch.node import Node, Result, converts

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import i1
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.extremes import extreme
+from relax_dialect.frontend.edge_cases import extreme
 from relax_dialect.frontend.torch.binary import greater_of, lesser_of
 from relax_dialect.frontend.torch.node import Node, Result, converts, promoted
 from tir_dialect import te

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from tests.support.tir import parse_prim_func
-from tir_dialect.analysis.size_conditions import size_conditions
+from tir_dialect.analysis.accesses import size_conditions
 
 COPY = """
 tir.prim_func @f[%n, %m, %k](%X: !tir.buffer<[m], f32>, %Y: !tir.buffer<[n, k], f32>) {{

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import i32, i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.edge_cases import indices_within
 from relax_dialect.frontend.onnx.contrib.attention import (
     attend,
     dims_of,
@@ -21,7 +22,6 @@ from relax_dialect.frontend.onnx.contrib.layers import rms_norm
 from relax_dialect.frontend.onnx.model import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed
 from relax_dialect.frontend.onnx.values import Refusal
-from relax_dialect.frontend.range_checks import indices_within
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, maximum
 

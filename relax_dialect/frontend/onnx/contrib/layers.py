@@ -12,13 +12,13 @@ from xdsl.dialects.builtin import f32, i32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.edge_cases import indices_within
 from relax_dialect.frontend.onnx.contrib.attention import DECAY, PAST, RATE, RULES, State
 from relax_dialect.frontend.onnx.convolution import conv_transpose
-from relax_dialect.frontend.onnx.integer_arithmetic import scalar
 from relax_dialect.frontend.onnx.model import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed, from_front
+from relax_dialect.frontend.onnx.quantization import scalar
 from relax_dialect.frontend.onnx.values import Refusal
-from relax_dialect.frontend.range_checks import indices_within
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, floordiv
 

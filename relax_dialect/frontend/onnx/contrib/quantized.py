@@ -14,7 +14,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.attention import dims_of, self_attention
 from relax_dialect.frontend.onnx.contrib.fused import channels_first, channels_last
-from relax_dialect.frontend.onnx.integer_arithmetic import product_of_bytes, weights_with_sign
+from relax_dialect.frontend.onnx.layers import lengths_of, or_zeros, properties_of, recurrent, with_batch_of_states
 from relax_dialect.frontend.onnx.model import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node, Result, converts, fixed, from_front
 from relax_dialect.frontend.onnx.quantization import (
@@ -22,13 +22,14 @@ from relax_dialect.frontend.onnx.quantization import (
     dequantized,
     integer_product,
     packed_weights,
+    product_of_bytes,
     qlinear_conv,
     quantized_like,
     requantized,
     scalar,
     shifted,
+    weights_with_sign,
 )
-from relax_dialect.frontend.onnx.recurrent import lengths_of, or_zeros, properties_of, recurrent, with_batch_of_states
 from relax_dialect.frontend.onnx.values import Array, Refusal, Value
 from relax_dialect.frontend.onnx.windows import average_pool
 from relax_dialect.ops.recurrent import DIRECTIONS
