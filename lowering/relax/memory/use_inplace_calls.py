@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
+from typing import Generic, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
@@ -41,15 +42,26 @@ from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 
+FactT = TypeVar("FactT")
+
 
 @dataclass
-class Variants:
-    """The kernels of a module that a pass made of others."""
+class Variants(Generic[FactT]):
+    """The kernels of a module, what a pass asks of each, and those that it makes of others."""
 
     module: ModuleOp
+    find: Callable[[PrimFuncOp], Iterable[FactT]]
+    """What the pass asks of a kernel."""
+    _found: dict[PrimFuncOp, tuple[FactT, ...]] = field(default_factory=dict[PrimFuncOp, tuple[FactT, ...]])
     _made: dict[tuple[PrimFuncOp, Hashable], PrimFuncOp] = field(
         default_factory=dict[tuple[PrimFuncOp, Hashable], PrimFuncOp]
     )
+
+    def facts(self, func: PrimFuncOp) -> tuple[FactT, ...]:
+        """What is found in a kernel, which is looked at once."""
+        if func not in self._found:
+            self._found[func] = tuple(self.find(func))
+        return self._found[func]
 
     def of(self, func: PrimFuncOp, key: Hashable, suffix: str, make: Callable[[str], PrimFuncOp]) -> PrimFuncOp:
         """The variant of a kernel that a key stands for; `make` is given its name, when it is asked for first."""
@@ -67,6 +79,19 @@ class Variants:
         for func in {*(func for func, _ in self._made), *self._made.values()}:
             if func.sym_name.data not in used:
                 Rewriter.erase_op(func)
+
+
+def rewrite_calls(
+    module: ModuleOp,
+    find: Callable[[PrimFuncOp], Iterable[FactT]],
+    rewrite: Callable[[FuncOp, Variants[FactT]], None],
+) -> None:
+    """Rewrites every function by itself, and erases kernels of which only variants are called then."""
+    variants = Variants(module, find)
+    for func in module.ops:
+        if isinstance(func, FuncOp):
+            rewrite(func, variants)
+    variants.remove_unused()
 
 
 class CopyConstantsPass(Pass):
@@ -251,30 +276,13 @@ class UseInplaceCallsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Every function by itself, calls in program order."""
-        kernels = _Kernels(op)
-        for func in op.ops:
-            if isinstance(func, FuncOp):
-                _Function(func, kernels).rewrite()
-        kernels.remove_unused()
-
-
-@dataclass
-class _Kernels(Variants):
-    """The kernels of a module and those that work in place."""
-
-    _pairs: dict[PrimFuncOp, tuple[Pair, ...]] = field(default_factory=dict[PrimFuncOp, tuple[Pair, ...]])
-
-    def pairs(self, func: PrimFuncOp) -> tuple[Pair, ...]:
-        """The operands and results of a kernel that may be the same memory."""
-        if func not in self._pairs:
-            self._pairs[func] = inplace_pairs(func)
-        return self._pairs[func]
+        rewrite_calls(op, inplace_pairs, lambda func, kernels: _Function(func, kernels).rewrite())
 
 
 class _Function:
     """One function whose calls are rewritten."""
 
-    def __init__(self, func: FuncOp, kernels: _Kernels):
+    def __init__(self, func: FuncOp, kernels: Variants[Pair]):
         self._func, self._kernels = func, kernels
         self._facts: Lifetimes = lifetimes(func.body)
         self._last: dict[SSAValue, int | None] = {}
@@ -290,7 +298,7 @@ class _Function:
                 call = None if kernel is None or pair is None else self._replace(call, kernel, pair)
 
     def _usable(self, call: CallKernelOp, kernel: PrimFuncOp) -> Iterator[Pair]:
-        for pair in self._kernels.pairs(kernel):
+        for pair in self._kernels.facts(kernel):
             operand, result = (call.arguments[number] for number in pair)
             source, target = _memory(operand), result.owner
             others = [value for value in call.arguments if value is not operand and value is not result]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from xdsl.context import Context
@@ -17,7 +17,7 @@ from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 from lowering.locations import inherit_location
 from lowering.relax.fusion.inline_blocks import covers
 from lowering.relax.memory.plan import lifetimes
-from lowering.relax.memory.use_inplace_calls import Variants
+from lowering.relax.memory.use_inplace_calls import Variants, rewrite_calls
 from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
 from relax_dialect.ops.structure import FuncOp
@@ -257,24 +257,7 @@ class WritePartsInPlacePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Every function by itself, calls from the last to the first."""
-        kernels = _Kernels(op)
-        for func in op.ops:
-            if isinstance(func, FuncOp):
-                _Function(func, kernels).rewrite()
-        kernels.remove_unused()
-
-
-@dataclass
-class _Kernels(Variants):
-    """The kernels of a module, what they copy, and those that are made of them."""
-
-    _copied: dict[PrimFuncOp, tuple[Copied, ...]] = field(default_factory=dict[PrimFuncOp, tuple[Copied, ...]])
-
-    def copied(self, func: PrimFuncOp) -> tuple[Copied, ...]:
-        """The parameters that a kernel only copies."""
-        if func not in self._copied:
-            self._copied[func] = tuple(copied_parts(func))
-        return self._copied[func]
+        rewrite_calls(op, copied_parts, lambda func, kernels: _Function(func, kernels).rewrite())
 
 
 @dataclass(frozen=True)
@@ -289,7 +272,7 @@ class _Use:
 class _Function:
     """One function whose calls are rewritten."""
 
-    def __init__(self, func: FuncOp, kernels: _Kernels):
+    def __init__(self, func: FuncOp, kernels: Variants[Copied]):
         self._kernels = kernels
         self._steps = lifetimes(func.body).steps
         self._calls = {step: op for op, step in self._steps.items() if isinstance(op, CallKernelOp)}
@@ -306,7 +289,7 @@ class _Function:
     def _join(self, call: CallKernelOp, kernel: PrimFuncOp) -> None:
         """Moves the parts that a call copies to their regions, and leaves out the copies."""
         moved = dict[int, Operation]()
-        for copied in self._kernels.copied(kernel):
+        for copied in self._kernels.facts(kernel):
             part, whole = (call.arguments[number].owner for number in (copied.operand, copied.result))
             if not isinstance(part, AllocTensorOp) or not isinstance(whole, AllocTensorOp) or part is whole:
                 continue
