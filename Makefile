@@ -9,15 +9,19 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo minilm test test-llm test-all test-avx2 static lint filecheck pytest test-onnx fuzz test-torch bench docs site clean
 
-$(VENV)/.runtime: pyproject.toml
+$(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.runtime: pyproject.toml | $(VENV)/.made
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
-$(VENV)/.installed: $(VENV)/.runtime
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
-	touch $@
+$(VENV)/.installed: pyproject.toml | $(VENV)/.made
+	@# Modules are compiled when they are imported: most modules of these packages never are.
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -e '.[test]'
+	touch $(VENV)/.runtime $@
 
 demo: $(VENV)/.runtime  ## compile and run a dynamic-shape program, step by step
 	$(BIN)/python examples/demo.py

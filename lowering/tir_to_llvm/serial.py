@@ -119,7 +119,11 @@ def emit_loop(
 
 
 def _is_scalar(loop: ForOp) -> bool:
-    """Whether a loop stores, and contains no vectors, calls or loops that are not unrolled."""
+    """Whether a loop stores, and contains no vectors, calls or loops that are not unrolled.
+
+    A loop that adds to one element of memory under a condition is not: LLVM can neither keep such a sum in a register
+    nor vectorise it.
+    """
     writes = False
     for op in ops_in(loop.body):
         kind = type(op)
@@ -127,7 +131,12 @@ def _is_scalar(loop: ForOp) -> bool:
             return False
         if any(is_vector(value.type) for value in (*op.operands, *op.results)):
             return False
-        writes = writes or kind is StoreOp
+        if kind is StoreOp:
+            indices = cast("StoreOp", op).indices
+            fixed = not any(loop.body.is_ancestor(index.owner) for index in indices)
+            if fixed and op.parent_block() is not loop.body.block:
+                return False
+            writes = True
     return writes
 
 

@@ -15,7 +15,7 @@ from lowering.context import make_context
 from lowering.parsing import parse_module
 from lowering.registry import pass_factories
 from lowering.verify import verify_module
-from tests.support.sweeps import lesser_machines
+from tests.support.sweeps import compiled_modes, lesser_machines
 from vm_dialect.strings import StringArray
 from vm_dialect.tensors import from_numpy, to_numpy
 
@@ -62,13 +62,31 @@ def run_everywhere(
     Fails if the results differ, or if what was done to the arguments differs. Native code of some programs also runs as
     on machines with fewer instructions (`lesser_machines`).
     """
+    return _run(program, entry, args, tolerance, lambda _: MODES[1:])
+
+
+def run_in_turn(
+    program: str | ModuleOp, entry: str, args: Sequence[object], tolerance: Tolerance = Tolerance()
+) -> object:
+    """As `run_everywhere`, but a quick run compiles the program in one mode: for tests of what all modes share."""
+    return _run(program, entry, args, tolerance, compiled_modes)
+
+
+def _run(
+    program: str | ModuleOp,
+    entry: str,
+    args: Sequence[object],
+    tolerance: Tolerance,
+    modes: Callable[[str], Sequence[str]],
+) -> object:
     module = parse_module(program) if isinstance(program, str) else program
     verify_module(module)
-    outcomes = {mode: run_with_copies(runner(module, entry, mode), args) for mode in MODES}
-    reference = outcomes["interpret"]
-    for mode in MODES[1:]:
-        assert_same(outcomes[mode], reference, tolerance, mode)
-    for machine in lesser_machines(str(module), EVERY):
+    text = str(module)
+    outcomes = {mode: run_with_copies(runner(module, entry, mode), args) for mode in ("interpret", *modes(text))}
+    reference = outcomes.pop("interpret")
+    for mode, outcome in outcomes.items():
+        assert_same(outcome, reference, tolerance, mode)
+    for machine in lesser_machines(text, EVERY):
         made = run_with_copies(runner(module, entry, "native", machine), args)
         assert_same(made, reference, tolerance, f"native for {machine}")
     return reference[0]

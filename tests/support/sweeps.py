@@ -44,6 +44,15 @@ def lesser_machines(program: str, every: int) -> tuple[str, ...]:
     return tuple(each for turn, each in enumerate(LESSER) if (place + turn) % every < _thoroughness())
 
 
+def compiled_modes(program: str) -> tuple[str, ...]:
+    """The modes in which a program is compiled: native code for two programs in three, or else bytecode; in a thorough
+    run both. By the text, so that it is the same one each time.
+    """
+    if _thoroughness() > 1:
+        return ("bytecode", "native")
+    return ("native" if crc32(program.encode()) % 3 else "bytecode",)
+
+
 def turns(names: Iterable[str], machines: Sequence[str], every: int | None = None) -> list[tuple[str, str, bool]]:
     """Pairs of a name and a machine, and whether it is the machine's turn.
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lowering import build
 from relax_dialect.frontend.tvmscript import parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 from tests.support.sweeps import examples
 from vm_dialect import VirtualMachine
 
@@ -110,7 +110,7 @@ def _tensor(shape: Shape) -> str:
 
 def check(chain: list[Kernel]) -> object:
     data = np.random.default_rng(0).integers(-3, 4, chain[0].source).astype(np.float32)
-    return run_everywhere(parse(program(chain)), "main", [data])
+    return run_in_turn(parse(program(chain)), "main", [data])
 
 
 @given(chains())
@@ -131,7 +131,7 @@ def test_a_sum_of_nothing_within_a_block_is_zero(source: Shape, places: tuple[st
 def test_a_scalar_is_spread_in_front_of_a_map():
     for extent in (1, 4):
         chain = [Kernel((), (extent,), (), False, False), Kernel((extent,), (extent,), ("v0",), False, False)]
-        result = run_everywhere(parse(program(chain)), "main", [np.full((), 3, np.float32)])
+        result = run_in_turn(parse(program(chain)), "main", [np.full((), 3, np.float32)])
         assert np.array_equal(np.asarray(result), np.full(extent, 5, np.float32))
 
 
@@ -158,7 +158,7 @@ class Module:
         return y
 """
     args = [np.ones((4, 4), np.float32), np.arange(1, 5).astype(np.float32)]
-    assert np.array_equal(np.asarray(run_everywhere(parse(text.replace("LENGTH", "(5 - vi)")), "main", args)), args[1])
+    assert np.array_equal(np.asarray(run_in_turn(parse(text.replace("LENGTH", "(5 - vi)")), "main", args)), args[1])
     program = build(parse(text.replace("LENGTH", "(2 - vi)")))
     with pytest.raises(IndexError, match=r'"inner" whose binding 0 may be outside, .* less than its extent'):
         VirtualMachine(program)["main"](*args)
@@ -228,6 +228,6 @@ def test_stages_in_blocks(sizes: tuple[int, int]):
     x, t = (np.arange(n * m, dtype=np.float32).reshape(n, m) % 7 for n, m in (sizes, sizes[::-1]))
     v = np.arange(sizes[0], dtype=np.float32) - 1
     expected = (x + v[:, None] - t.T) * v[np.add.outer(*map(np.arange, sizes)) % sizes[0]]
-    result, total = run_everywhere(IN_BLOCKS, "main", (x, v, t))
+    result, total = run_in_turn(IN_BLOCKS, "main", (x, v, t))
     np.testing.assert_array_equal(result, expected)
     np.testing.assert_allclose(total, [expected[0].sum()])

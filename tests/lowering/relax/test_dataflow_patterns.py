@@ -12,7 +12,7 @@ from relax_dialect.ops.activation import ReluOp
 from relax_dialect.ops.structure import ReturnOp
 from relax_dialect.ops.unary import ExpOp, NegativeOp
 from relax_dialect.patterns import Match, is_op, wildcard
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 
 def function(body: str) -> str:
@@ -63,7 +63,7 @@ def test_a_match_is_replaced_with_its_name_and_location():
     (relu,) = [op for op in module.walk() if isinstance(op, ReluOp)]
     assert (relu.results[0].name_hint, relu.location) == ("a", location)
     data = np.array([[-1, 0, 2, 3]], np.float32)
-    np.testing.assert_allclose(run_everywhere(module, "main", [data, data]), np.exp(np.maximum(data, 0)), rtol=1e-6)
+    np.testing.assert_allclose(run_in_turn(module, "main", [data, data]), np.exp(np.maximum(data, 0)), rtol=1e-6)
 
 
 def test_the_last_ops_are_matched_first_and_no_op_twice():

@@ -9,7 +9,7 @@ from tests.support.programs import (
     Tolerance,
     assert_same,
     check_pass,
-    run_everywhere,
+    run_in_turn,
     run_pipeline,
     run_with_copies,
     runner,
@@ -69,7 +69,7 @@ def test_all_passes_together(program: Program):
     run_pipeline(module, ALL_PASSES)
     after = run_with_copies(runner(module, program.entry, "interpret"), program.inputs)
     assert_same(after, before, EXACT, "after all passes")
-    run_everywhere(module, program.entry, program.inputs, Tolerance(relative=1e-4, absolute=1e-5))
+    run_in_turn(module, program.entry, program.inputs, Tolerance(relative=1e-4, absolute=1e-5))
 
 
 @given(program=programs())

@@ -12,7 +12,7 @@ from relax_dialect.builder import Expr, tensor
 from relax_dialect.builder import op as R
 from relax_dialect.ops.manipulation import PermuteDimsOp
 from tests.strategies.relax_programs import ALL, Program, programs
-from tests.support.programs import check_pass, run_everywhere, run_pipeline
+from tests.support.programs import check_pass, run_in_turn, run_pipeline
 from tests.support.sweeps import examples
 
 PASSES = "simplify-permute-dims,simplify-reshapes"
@@ -99,7 +99,7 @@ def test_a_network_in_another_layout_has_no_permutation():
     args = [rng.random((2, 3, 4, 4), np.float32), rng.random((5, 3, 1, 1), np.float32)]
     module = check_pass(ISLAND, PASSES, [args])
     assert not [op for op in module.walk() if isinstance(op, PermuteDimsOp)]
-    run_everywhere(module, "main", args)
+    run_in_turn(module, "main", args)
 
 
 def test_heads_of_one_token_are_a_view():
@@ -119,6 +119,6 @@ def test_heads_of_one_token_are_a_view():
     rng = np.random.default_rng(2)
     args = [rng.random((1, 1, 8), np.float32), rng.random((8, 8), np.float32)]
     module = check_pass(text, PASSES, [args])
-    run_everywhere(module, "main", args)
+    run_in_turn(module, "main", args)
     run_pipeline(module, "legalize-ops,fuse-ops,fuse-tir")
     assert str(module).count("relax.call_tir") == 1

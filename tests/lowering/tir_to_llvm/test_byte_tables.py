@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 RNG = np.random.default_rng(0)
 DTYPES = {"ui8": np.uint8, "i8": np.int8}
@@ -29,7 +29,7 @@ def test_every_byte(index: str, entry: str):
     text, table = _program(index, entry)
     for shape in ((1, 256), (0, 4), (1, 1), (3, 21), (5, 39)):
         x = np.resize(RNG.permutation(256).astype(np.uint8), shape)
-        found = run_everywhere(text, "main", [x.view(DTYPES[index])])
+        found = run_in_turn(text, "main", [x.view(DTYPES[index])])
         np.testing.assert_array_equal(np.asarray(found), table[x])
 
 
@@ -37,4 +37,4 @@ def test_with_wider_numbers():
     """Entries that are converted at once, in as many lanes as the wider numbers have, or several vectors of them."""
     text, table = _program("ui8", "i8", "%1 = relax.astype %0 dtype = f32")
     x = RNG.integers(0, 256, (7, 37), np.uint8)
-    np.testing.assert_array_equal(np.asarray(run_everywhere(text, "main", [x])), table[x].astype(np.float32))
+    np.testing.assert_array_equal(np.asarray(run_in_turn(text, "main", [x])), table[x].astype(np.float32))

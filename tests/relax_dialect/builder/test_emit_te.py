@@ -12,7 +12,7 @@ from relax_dialect import BlockBuilder
 from relax_dialect.builder import BuilderError, Expr, op, tensor
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.struct_info.types import PrimType, ShapeType, TupleType
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 from tir_dialect import te
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.function import PrimFuncOp
@@ -59,7 +59,7 @@ def test_dimensions_that_a_kernel_cannot_solve_get_symbols_of_their_own():
         "!tir.buffer<[d0, m], f32>",
     ]
     x_value = np.arange(6, dtype=np.float32).reshape(2, 3)
-    result = run_everywhere(bb.get(), "main", [x_value])
+    result = run_in_turn(bb.get(), "main", [x_value])
     assert isinstance(result, tuple)
     np.testing.assert_array_equal(result[0], 2 * x_value.reshape(-1))
 
@@ -72,7 +72,7 @@ def test_unknown_dimensions_are_bound_to_fresh_symbols():
         with pytest.raises(BuilderError, match="of known rank"):
             bb.emit_te(double, y)
         bb.emit_func_output(result)
-    assert run_everywhere(bb.get(), "main", [np.ones((2, 3), np.float32), np.ones(1, np.float32)]) is not None
+    assert run_in_turn(bb.get(), "main", [np.ones((2, 3), np.float32), np.ones(1, np.float32)]) is not None
 
 
 def shift(x: te.Tensor, places: Dim, factor: te.Expr) -> te.Tensor:
@@ -121,7 +121,7 @@ def test_sequences_tuples_plain_values_and_several_results():
         bb.emit_func_output((*first, *second))
     assert len(kernels(bb)) == 2
     x_value = np.arange(3, dtype=np.float32)
-    run_everywhere(bb.get(), "main", [x_value, (x_value, x_value + 1)])
+    run_in_turn(bb.get(), "main", [x_value, (x_value, x_value + 1)])
 
 
 def test_arguments_without_a_meaning_are_refused():

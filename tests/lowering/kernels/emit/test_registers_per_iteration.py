@@ -10,7 +10,7 @@ from lowering.llvm.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
-from tests.support.programs import run_everywhere, run_pipeline
+from tests.support.programs import run_in_turn, run_pipeline
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
@@ -86,7 +86,7 @@ def test_rows_that_may_be_short_have_short_iterations(size: str, lanes: int) -> 
 @pytest.mark.parametrize("n", [0, 7, 16, 47])
 def test_values_of_every_length(n: int) -> None:
     x = np.linspace(-3, 3, n, dtype=np.float32)
-    run_everywhere(MAP.replace("[m, N]", "[m]").replace("BODY", "tanh %x"), "main", [x])
+    run_in_turn(MAP.replace("[m, N]", "[m]").replace("BODY", "tanh %x"), "main", [x])
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_narrow_results_fill_a_register(machine: str, source: str, target: str, 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [0, 7, 39, 77])
 def test_casts_of_every_length(n: int) -> None:
-    run_everywhere(cast_of("f32", "i8"), "main", [np.linspace(-120, 120, n, dtype=np.float32).reshape(1, n)])
+    run_in_turn(cast_of("f32", "i8"), "main", [np.linspace(-120, 120, n, dtype=np.float32).reshape(1, n)])
 
 
 def cast_of(source: str, target: str) -> str:

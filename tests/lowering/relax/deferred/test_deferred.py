@@ -14,7 +14,7 @@ from lowering import build
 from lowering.compiler.deferred import DeferredFunction
 from lowering.parsing import parse_module
 from lowering.relax.unknown_types import Options
-from tests.support.programs import MODES, Tolerance, run_everywhere, runner
+from tests.support.programs import MODES, Tolerance, run_in_turn, runner
 from tir_dialect.target import Target
 from vm_dialect import Executable, VirtualMachine
 from vm_dialect.tensors import from_numpy
@@ -41,7 +41,7 @@ def arange(*shape: int, dtype: str = "float32") -> np.ndarray:
 )
 def test_one_program_for_all_ranks_and_dtypes(shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype: str):
     x, y = arange(*shapes[0], dtype=dtype), arange(*shapes[1], dtype=dtype)
-    result = run_everywhere(CHAIN, "main", [x, y], Tolerance(0, 0))
+    result = run_in_turn(CHAIN, "main", [x, y], Tolerance(0, 0))
     np.testing.assert_array_equal(result, (x + y) * (x + y))
 
 
@@ -69,7 +69,7 @@ def test_ranks_that_follow_from_dimensions():
     """
     for shape in ((1, 3), (3, 1), (1, 1), (2, 3)):
         x = arange(*shape)
-        result = run_everywhere(program, "main", [x, x.reshape(-1)])
+        result = run_in_turn(program, "main", [x, x.reshape(-1)])
         assert isinstance(result, np.ndarray)
         np.testing.assert_array_equal(result, (x + x).squeeze())
 
@@ -84,7 +84,7 @@ def test_symbols_and_bounds_of_the_surroundings():
       }
     """
     x = arange(9)
-    np.testing.assert_array_equal(run_everywhere(program, "main", [3, x]), x.reshape(3, 3).T)
+    np.testing.assert_array_equal(run_in_turn(program, "main", [3, x]), x.reshape(3, 3).T)
 
 
 @pytest.mark.sampled(2)
@@ -142,8 +142,8 @@ relax.func private @negate(%x: {ANY}) -> {ANY} {{
 
 def test_control_flow_and_calls():
     x, f, u = arange(2, 3), arange(3), arange(2, 2, dtype="int64")
-    then = run_everywhere(FLOW, "main", [True, x, (f, u)])
-    other = run_everywhere(FLOW, "main", [False, x, (f, u)])
+    then = run_in_turn(FLOW, "main", [True, x, (f, u)])
+    other = run_in_turn(FLOW, "main", [False, x, (f, u)])
     np.testing.assert_array_equal(then, (-2 * (x + f))[None, None, None])
     np.testing.assert_array_equal(other, (-2 * u.reshape(-1))[None, None, None])
 

@@ -9,7 +9,7 @@ from lowering.pipelines import RelaxToVMPass
 from lowering.verify import verify_module
 from relax_dialect.ops.calls import CallClosureOp, MakeClosureOp
 from relax_dialect.ops.structure import ClosureOp
-from tests.support.programs import as_arguments, as_plain, check_pass, run_everywhere, run_pipeline, runner
+from tests.support.programs import as_arguments, as_plain, check_pass, run_in_turn, run_pipeline, runner
 
 TENSOR = """
 relax.func @main[%n](%x: !relax.tensor<[n], f32>, %z: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
@@ -258,7 +258,7 @@ CASES: dict[str, tuple[str, tuple[object, ...]]] = {
 def test_results_stay_the_same(program: str, args: tuple[object, ...]) -> None:
     module = check_pass(program, "lambda-lift", [args])
     assert not any(isinstance(op, ClosureOp) for op in module.walk())
-    run_everywhere(program, "main", args)
+    run_in_turn(program, "main", args)
 
 
 @pytest.mark.parametrize("program", [TENSOR, SHAPE, NESTED, RECURSIVE])

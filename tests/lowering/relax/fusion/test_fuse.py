@@ -10,7 +10,7 @@ from lowering.parsing import parse_module
 from relax_dialect.builder.emitter import as_dtype
 from relax_dialect.ops.call_tir import CallTIROp
 from tests.strategies.relax_programs import ALL, Program, programs
-from tests.support.programs import check_pass, run_everywhere, run_pipeline
+from tests.support.programs import check_pass, run_in_turn, run_pipeline
 from tests.support.sweeps import examples
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.ops.function import PrimFuncOp
@@ -142,7 +142,7 @@ def test_values_stay_in_one_kernel(head: str, body: str, count: int):
 def test_fused_kernels_compile(head: str, body: str, count: int):
     module = parse_module(program(head, body))
     run_pipeline(module, f"{PREPARE},{FUSE}")
-    run_everywhere(module, "main", arguments(head, 5))
+    run_in_turn(module, "main", arguments(head, 5))
 
 
 def test_checks_of_sizes_are_not_between():
@@ -155,7 +155,7 @@ def test_checks_of_sizes_are_not_between():
     module = parse_module(program("[%n, %m](%x: !relax.tensor<[n, m], f32>)", body))
     run_pipeline(module, f"{PREPARE},{FUSE}")
     assert len(kernels(module)) == 1
-    result = run_everywhere(module, "main", [np.arange(6, dtype=np.float32).reshape(2, 3)])
+    result = run_in_turn(module, "main", [np.arange(6, dtype=np.float32).reshape(2, 3)])
     np.testing.assert_array_equal(np.asarray(result), np.arange(6).reshape(2, 3).repeat(2, 0).repeat(2, 1))
 
 
@@ -245,7 +245,7 @@ def test_a_constant_of_one_element_is_no_argument(dtype: str, number: str):
     (kernel,) = kernels(module)
     assert len(kernel.params) == 2
     assert "relax.constant" not in str(module)
-    run_everywhere(text, "main", [np.arange(5).astype(numpy_dtype(as_dtype(dtype)))])
+    run_in_turn(text, "main", [np.arange(5).astype(numpy_dtype(as_dtype(dtype)))])
 
 
 def test_kernels_with_other_numbers_are_shared():
@@ -269,4 +269,4 @@ def test_kernels_with_other_numbers_are_shared():
     (kernel,) = kernels(module)
     assert len(kernel.params) == 4, "the number that differs is an argument"
     rng = np.random.default_rng(0)
-    run_everywhere(text, "main", [rng.random((4, 4), np.float32) for _ in range(2)])
+    run_in_turn(text, "main", [rng.random((4, 4), np.float32) for _ in range(2)])

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import f32, i8, i32
 
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op, tensor
-from tests.support.programs import check_pass, run_everywhere
+from tests.support.programs import check_pass, run_in_turn
 
 RNG = np.random.default_rng(0)
 
@@ -37,4 +37,4 @@ def test_values():
     inputs = [[RNG.integers(0, 256, (n, 4, h, 6)).astype(np.uint8)] for n, h in ((2, 5), (1, 3), (0, 4))]
     check_pass(text, "channels-last,simplify-permute-dims", inputs)
     for each in inputs:
-        run_everywhere(text, "main", each)
+        run_in_turn(text, "main", each)

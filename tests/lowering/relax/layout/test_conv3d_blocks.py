@@ -5,7 +5,7 @@ import pytest
 
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op, tensor
-from tests.support.programs import Tolerance, check_pass, run_everywhere
+from tests.support.programs import Tolerance, check_pass, run_in_turn
 
 NEAR = Tolerance(1e-4, 1e-4)
 SHAPES = [(0, 16, 3, 4, 9), (1, 16, 1, 1, 4), (2, 16, 3, 5, 17)]
@@ -36,4 +36,4 @@ def test_the_values_are_the_same(shape: tuple[int, ...]):
 def test_compiled():
     """Of the machine's blocks, at the edges of volumes."""
     x = np.random.default_rng(1).uniform(-1, 1, SHAPES[-1]).astype(np.float32)
-    run_everywhere(network(), "main", [x], NEAR)
+    run_in_turn(network(), "main", [x], NEAR)

@@ -7,7 +7,7 @@ from hypothesis import given
 from lowering.parsing import parse_module
 from lowering.relax.memory.plan_memory import memory_report
 from tests.strategies.relax_programs import ALL, Program, programs
-from tests.support.programs import check_pass, run_everywhere, run_pipeline
+from tests.support.programs import check_pass, run_in_turn, run_pipeline
 from tests.support.sweeps import examples
 
 PREPARE = "lambda-lift,bind-unknown-dims,insert-guards,legalize-ops,to-non-dataflow,lower-call-tir"
@@ -48,7 +48,7 @@ def test_a_branch_between_kernels(rows: int, branch: bool):
     module = parse_module(BRANCH)
     run_pipeline(module, PREPARE)
     assert "yield %1, %x" not in str(check_pass(module, "hoist-branch-results", [args]))
-    run_everywhere(BRANCH, "main", args)
+    run_in_turn(BRANCH, "main", args)
 
 
 def test_report():

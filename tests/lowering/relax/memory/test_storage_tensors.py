@@ -7,7 +7,7 @@ import tvm_ffi
 from lowering.compiler.build import build
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
-from tests.support.programs import EXACT, run_everywhere
+from tests.support.programs import EXACT, run_in_turn
 
 PLACED = """
 tir.prim_func @double[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
@@ -36,7 +36,7 @@ def test_what_leaves_the_call_outlives_the_storage():
     """`%b` goes to a function that keeps it, `%c` to the caller; only `%a` can stay in the storage."""
     tvm_ffi.register_global_func("tests.keep", lambda tensor: tensor, override=True)
     x = np.array([1, -2, 3], np.float32)
-    result = run_everywhere(PLACED, "main", [x], EXACT)
+    result = run_in_turn(PLACED, "main", [x], EXACT)
     assert isinstance(result, tuple)
     np.testing.assert_array_equal(result[0], 8 * x)
     np.testing.assert_array_equal(result[1], 4 * x)

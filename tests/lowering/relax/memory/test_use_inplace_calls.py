@@ -10,7 +10,7 @@ from lowering.relax.memory.plan_memory import memory_report
 from lowering.relax.memory.use_inplace_calls import IN_PLACE
 from relax_dialect.ops.memory import CallKernelOp
 from tests.strategies.relax_programs import ALL, Program, programs
-from tests.support.programs import Tolerance, check_pass, run_everywhere, run_pipeline
+from tests.support.programs import Tolerance, check_pass, run_in_turn, run_pipeline
 from tests.support.sweeps import examples
 
 PREPARE = "lambda-lift,bind-unknown-dims,insert-guards,legalize-ops,to-non-dataflow,lower-call-tir"
@@ -75,7 +75,7 @@ def test_compiled():
       %5 = relax.exp %4
       relax.return %5
     }}"""
-    run_everywhere(text, "main", [np.random.default_rng(0).random((5, 3), np.float32)])
+    run_in_turn(text, "main", [np.random.default_rng(0).random((5, 3), np.float32)])
     assert memory_report(parse_module(text))["main"].reused == 3
 
 
@@ -126,7 +126,7 @@ def test_what_is_added_to_a_product(parameters: str, product: str, shapes: list[
     rng = np.random.default_rng(0)
     inputs = [[rng.uniform(-1, 1, shape).astype(np.float32) for shape in each] for each in shapes]
     for each in inputs:
-        run_everywhere(text, "main", each, Tolerance(1e-4, 1e-5))
+        run_in_turn(text, "main", each, Tolerance(1e-4, 1e-5))
     assert memory_report(parse_module(text))["main"].reused == 1
 
 
@@ -189,7 +189,7 @@ def test_two_results_of_one_block(stores: str, count: int):
     made = check_pass(prepared(parse_module(text)), "use-inplace-calls", [[x]])
     names = [op.callee.string_value() for op in made.walk() if isinstance(op, CallKernelOp)]
     assert sum(name.count("_inplace") for name in names) == count
-    run_everywhere(text, "main", [x])
+    run_in_turn(text, "main", [x])
 
 
 def test_an_element_that_is_written_twice():
@@ -211,4 +211,4 @@ def test_an_element_that_is_written_twice():
       relax.return %b
     }
     """
-    run_everywhere(text, "main", [np.random.default_rng(0).random(5, np.float32)])
+    run_in_turn(text, "main", [np.random.default_rng(0).random(5, np.float32)])

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.parsing import parse_module
 from relax_dialect.ops.memory import CallKernelOp
 from tests.strategies.relax_programs import ALL, Program, programs
-from tests.support.programs import Tolerance, check_pass, run_everywhere, run_pipeline
+from tests.support.programs import Tolerance, check_pass, run_in_turn, run_pipeline
 from tests.support.sweeps import examples
 
 PREPARE = "lambda-lift,bind-unknown-dims,insert-guards,legalize-ops,to-non-dataflow,lower-call-tir"
@@ -77,7 +77,7 @@ def test_compiled():
       relax.return %7
     }}
     """
-    run_everywhere(text, "main", data, Tolerance(1e-5, 1e-5))
+    run_in_turn(text, "main", data, Tolerance(1e-5, 1e-5))
 
 
 SOURCES = {
@@ -110,7 +110,7 @@ def test_slices_of_a_base(base: str):
     """
     rng = np.random.default_rng(0)
     inputs = [rng.random((3, 6), np.float32), rng.random((3, 3), np.float32)]
-    run_everywhere(text, "main", inputs, Tolerance(1e-5, 1e-5))
+    run_in_turn(text, "main", inputs, Tolerance(1e-5, 1e-5))
     check_pass(prepared(parse_module(text)), "write-parts-in-place", [inputs])
 
 
@@ -192,7 +192,7 @@ def test_a_whole_that_is_used_before():
     """
     x = np.random.default_rng(0).random((2, 3), np.float32)
     check_pass(prepared(parse_module(text)), "write-parts-in-place", [[x]])
-    run_everywhere(text, "main", [x])
+    run_in_turn(text, "main", [x])
 
 
 def test_two_results_of_one_block():
@@ -211,4 +211,4 @@ def test_two_results_of_one_block():
     """
     x = np.random.default_rng(0).random((2, 3), np.float32)
     check_pass(prepared(parse_module(text)), "write-parts-in-place", [[x]])
-    run_everywhere(text, "main", [x])
+    run_in_turn(text, "main", [x])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import Expr, tensor
 from relax_dialect.builder import op as R
-from tests.support.programs import Tolerance, check_pass, run_everywhere
+from tests.support.programs import Tolerance, check_pass, run_in_turn
 from tests.support.sweeps import examples
 
 NAME = "combine-parallel-matmul"
@@ -61,4 +61,4 @@ def test_compiled(rows: int):
     """
     x = np.random.default_rng(0).random((rows, 2), np.float32)
     module = check_pass(text, NAME, [[x]], tolerance=Tolerance(1e-6, 1e-6))
-    run_everywhere(module, "main", [x])
+    run_in_turn(module, "main", [x])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.programs import check_pass, run_everywhere
+from tests.support.programs import check_pass, run_in_turn
 
 RNG = np.random.default_rng(0)
 W = RNG.integers(-127, 128, (8, 3))
@@ -41,7 +41,7 @@ def _inputs(rows: int) -> list[np.ndarray]:
 def test_exact_numbers():
     text = _program("[0.5, 0.25, 1.0]", "[-20.0, 3.5, 0.0]", 128.0)
     check_pass(text, "fold-requantization", [_inputs(0), _inputs(1), _inputs(37)])
-    run_everywhere(text, "main", _inputs(5))
+    run_in_turn(text, "main", _inputs(5))
 
 
 @pytest.mark.sampled(2)
@@ -51,7 +51,7 @@ def test_rounded_numbers(scale: float):
     scales, bias = np.float32([0.513, 0.277, 0.9]), np.float32([-20.3, 3.7, 99.1])
     text = _program(str(scales.tolist()), str(bias.tolist()), scale)
     x, y = _inputs(500)
-    found = run_everywhere(text, "main", [x, y])
+    found = run_in_turn(text, "main", [x, y])
     sums = (x.astype(np.int64) @ W - [200, -80, 3]) * scales.astype(np.float64) + bias + 16.0 * y
     exact = sums / np.float64(np.float32(scale))
     assert np.all(np.abs(np.clip(exact, 0, 255) - found) <= 0.5 + 2.0**-14)

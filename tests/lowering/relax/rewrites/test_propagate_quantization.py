@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lowering.parsing import parse_module
-from tests.support.programs import check_pass, run_everywhere
+from tests.support.programs import check_pass, run_in_turn
 
 BOTH = "propagate-quantization,simplify-permute-dims"
 
@@ -74,7 +74,7 @@ def test_values_stay(dtype: str, point: int, other: float):
 def test_all_modes_agree(dtype: str):
     module = parse_module(text_of(dtype, 7, 0.5))
     for sizes in ((2, 5, 4), (1, 33, 18), (0, 3, 3)):
-        run_everywhere(module, "main", arguments(dtype, *sizes))
+        run_in_turn(module, "main", arguments(dtype, *sizes))
 
 
 def test_the_same_scale_is_no_computation():

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lowering.relax.rewrites.simplify_quantization import fused, reciprocal
-from tests.support.programs import check_pass, run_everywhere
+from tests.support.programs import check_pass, run_in_turn
 from tests.support.sweeps import examples
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-38, 3e38, -3e38, 1e-45], np.float32)
@@ -53,7 +53,7 @@ def test_values(scale: float, point: int, dtype: str, low: int, high: int):
     x = np.concatenate([SPECIAL, _near_limits(scale, low - point, high - point)])
     text = _program(scale, point, dtype, low, high)
     check_pass(text, 'simplify-quantization{target="x86-64-v3"}', [[x], [x[:0]], [x[3:4]]])
-    run_everywhere(text, "main", [x])
+    run_in_turn(text, "main", [x])
 
 
 @given(st.floats(2.0**-20, 2.0**20, width=32), st.integers(-128, 255), st.integers(0, 2**32 - 1))

@@ -7,7 +7,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from lowering.parsing import parse_module
 from tests.strategies.relax_programs import ALL, Program, programs
-from tests.support.programs import Tolerance, check_pass, run_everywhere, run_pipeline
+from tests.support.programs import Tolerance, check_pass, run_in_turn, run_pipeline
 from tests.support.sweeps import examples
 
 NETWORK = """
@@ -44,7 +44,7 @@ def test_compiled():
     args = [rng.random((1, 3, 6, 6), np.float32), rng.random((4, 3, 3, 3), np.float32), rng.random((4, 5), np.float32)]
     module = parse_module(NETWORK)
     run_pipeline(module, "to-mixed-precision")
-    run_everywhere(module, "main", args, Tolerance(2e-3, 2e-3))
+    run_in_turn(module, "main", args, Tolerance(2e-3, 2e-3))
 
 
 @given(programs(ALL))

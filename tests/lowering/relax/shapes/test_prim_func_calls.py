@@ -6,7 +6,7 @@ import tvm_ffi
 
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
-from tests.support.programs import EXACT, MODES, run_everywhere, runner
+from tests.support.programs import EXACT, MODES, run_in_turn, runner
 
 COPY = """
 tir.prim_func @copy[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n, m], f32>) {
@@ -51,7 +51,7 @@ def test_a_prim_func_says_what_it_takes(kind: str, shape: str):
         relax.return %z
       }}
     """
-    np.testing.assert_array_equal(run_everywhere(program, "main", [X], EXACT), X + X)
+    np.testing.assert_array_equal(run_in_turn(program, "main", [X], EXACT), X + X)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -112,7 +112,7 @@ def test_a_packed_function_writes_a_tensor_of_any_rank(shape: str, result: str):
         relax.return %z
       }}
     """
-    np.testing.assert_array_equal(run_everywhere(program, "main", [X], EXACT), X)
+    np.testing.assert_array_equal(run_in_turn(program, "main", [X], EXACT), X)
 
 
 def test_shapes_of_unknown_rank_in_branches_and_loops():
@@ -138,5 +138,5 @@ def test_shapes_of_unknown_rank_in_branches_and_loops():
         relax.return %l
       }
     """
-    np.testing.assert_array_equal(run_everywhere(program, "main", [True, X, 2], EXACT), 4 * X)
-    np.testing.assert_array_equal(run_everywhere(program, "main", [False, X, 0], EXACT), X.reshape(-1))
+    np.testing.assert_array_equal(run_in_turn(program, "main", [True, X, 2], EXACT), 4 * X)
+    np.testing.assert_array_equal(run_in_turn(program, "main", [False, X, 0], EXACT), X.reshape(-1))

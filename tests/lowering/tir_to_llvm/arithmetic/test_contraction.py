@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.programs import EXACT, run_everywhere
+from tests.support.programs import EXACT, run_in_turn
 
 DTYPES = {"f32": np.float32, "f64": np.float64}
 
@@ -55,7 +55,7 @@ def test_differences_of_equal_products_are_zero(t: str):
     rng = np.random.default_rng(0)
     x = np.repeat(rng.uniform(0.5, 2, (64, 1)).astype(DTYPES[t]), 8, axis=1)
     w = rng.uniform(0.5, 2, 8).astype(DTYPES[t])
-    *zeros, shifted = run_everywhere(_differences(t), "main", (x, x.copy(), w), EXACT)
+    *zeros, shifted = run_in_turn(_differences(t), "main", (x, x.copy(), w), EXACT)
     for number, found in enumerate(zeros):
         np.testing.assert_array_equal(found, 0, err_msg=f"result {number}")
     np.testing.assert_array_equal(shifted, x * w + x)
@@ -94,5 +94,5 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES)
 def test_what_was_rounded_before_is_no_summand_of_a_multiply_add(body: str, kind: str):
     x = np.random.default_rng(1).uniform(0.5, 2, 256).astype(np.float32)
-    found = run_everywhere(KERNEL.format(kind=kind, body=BODIES[body]), "main", (x, x * x), EXACT)
+    found = run_in_turn(KERNEL.format(kind=kind, body=BODIES[body]), "main", (x, x * x), EXACT)
     np.testing.assert_array_equal(found, 0)

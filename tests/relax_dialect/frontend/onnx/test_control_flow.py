@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from lowering import build
 from relax_dialect.frontend.onnx import import_model
 from tests.relax_dialect.frontend.onnx.models import FLOAT, INT64, assert_same, info, model, results, run, unknown
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 from vm_dialect import VirtualMachine
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -143,7 +143,7 @@ def test_a_loop_gathers_states_whose_size_it_carries(rows: int):
     x = np.arange(2.0 * rows, dtype=np.float32).reshape(rows, 2)
     inputs = [tensor("trips", INT64, []), tensor("x", FLOAT, ["n", 2]), tensor("start", FLOAT, ["m", 2])]
     module = import_model(model([node], inputs, unknown(["last", "all"], 2, 3)))
-    last, gathered = run_everywhere(module, "main", [np.array(3), x, x])
+    last, gathered = run_in_turn(module, "main", [np.array(3), x, x])
     np.testing.assert_array_equal(last, 4 * x)
     np.testing.assert_array_equal(gathered, [2 * x, 3 * x, 4 * x])
 
@@ -163,5 +163,5 @@ def test_a_condition_of_one_element_of_any_rank():
     node = helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body)
     inputs = [tensor("trips", INT64, []), tensor("x", FLOAT, ["n", 3])]
     module = import_model(model([node], inputs, unknown(["y"], 2), {"limit": np.float32([50])}))
-    np.testing.assert_array_equal(run_everywhere(module, "main", [np.array(100), X]), 16 * X)
-    np.testing.assert_array_equal(run_everywhere(module, "main", [np.array(2), X]), 4 * X)
+    np.testing.assert_array_equal(run_in_turn(module, "main", [np.array(100), X]), 16 * X)
+    np.testing.assert_array_equal(run_in_turn(module, "main", [np.array(2), X]), 4 * X)

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
 from tests.support.narrow import NARROW, Array, every_value, same_bits
-from tests.support.programs import EXACT, run_everywhere
+from tests.support.programs import EXACT, run_in_turn
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
 
 NAMES = {
@@ -41,7 +41,7 @@ def run(nodes: list[Any], inputs: dict[str, Array], output: int, initializers: S
         list(initializers),
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=12)
-    return run_everywhere(import_model(model), "main", list(inputs.values()), EXACT)
+    return run_in_turn(import_model(model), "main", list(inputs.values()), EXACT)
 
 
 @pytest.mark.sampled(3)

@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from relax_dialect.frontend.onnx import import_model
-from tests.support.programs import IDENTICAL, run_everywhere
+from tests.support.programs import IDENTICAL, run_in_turn
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -45,4 +45,4 @@ def test_both_signs(mode: str, source: str):
         module = import_model(_model(x, mode, widths, source))
         for each in [widths] if source == "constants" else WIDTHS:
             args = [x] if source == "constants" else [x, np.array(each)]
-            np.testing.assert_array_equal(run_everywhere(module, "main", args, IDENTICAL), _padded(x, each, mode))
+            np.testing.assert_array_equal(run_in_turn(module, "main", args, IDENTICAL), _padded(x, each, mode))

@@ -12,7 +12,7 @@ from onnx import NodeProto, TensorProto, helper
 from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
 from tests.relax_dialect.frontend.onnx.models import Array, assert_same, info, model, reference, results, run, unknown
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 from vm_dialect import VirtualMachine
 
 KERNEL = {"w": np.ones((2, 3, 1, 1), np.float32)}
@@ -178,7 +178,7 @@ def test_a_slice_to_the_greatest_integer_goes_to_the_end(far: int, opset: int):
     proto = model(nodes, [info("x", x, ["n", "m"])], unknown(["y", "z"], 2, 2), constants, opset)
     module = import_model(proto)
     assert "!relax.tuple<!relax.tensor<[n, m], f32>" in str(module)
-    y, z = run_everywhere(module, "main", [x])
+    y, z = run_in_turn(module, "main", [x])
     np.testing.assert_array_equal(y, 2 * x)
     np.testing.assert_array_equal(z, x[:, ::-1] if opset > 9 else -x)
 
@@ -194,7 +194,7 @@ def test_a_scalar_is_reduced_along_no_axis(axis: int):
     ]
     outputs = unknown([f"{kind}{keep}" for kind in kinds for keep in (0, 1)], *[0] * 18)
     proto = model(nodes, [info("x", np.float32(0))], outputs, {"axes": np.int64([axis])})
-    found = run_everywhere(import_model(proto), "main", [np.float32(-1.5).reshape(())])
+    found = run_in_turn(import_model(proto), "main", [np.float32(-1.5).reshape(())])
     expected = [np.abs, np.abs, *[np.positive] * 6, np.square]
     for kind, made, value in zip(kinds, found[::2], expected, strict=True):
         np.testing.assert_allclose(made, value(np.float32(-1.5)), rtol=1e-6, err_msg=kind)

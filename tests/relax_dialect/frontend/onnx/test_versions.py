@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
 from tests.relax_dialect.frontend.onnx.models import assert_same, info, model, unknown
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 Array = np.ndarray[Any, Any]
 
@@ -66,7 +66,7 @@ def _checked(cases: Sequence[Case], opset: int) -> None:
         outputs += unknown(made, *(each.ndim for each in results))
         nodes.append(helper.make_node(kind, names, made, **attributes))
     module = import_model(model(nodes, inputs, outputs, constants, opset))
-    found: Any = run_everywhere(module, "main", [operands[0] for _, operands, _, _ in cases])
+    found: Any = run_in_turn(module, "main", [operands[0] for _, operands, _, _ in cases])
     assert_same(found, [each for *_, results in cases for each in results])
 
 
@@ -104,7 +104,7 @@ def test_an_axis_that_stays_at_run_time():
     sizes = np.array([1, 2, 6, 3])
     inputs = [info("x", IMAGE), info("sizes", sizes)]
     module = import_model(model([node], inputs, unknown(["y"], 4), {"none": np.float32([])}, 11))
-    found: Any = run_everywhere(module, "main", [IMAGE, sizes])
+    found: Any = run_in_turn(module, "main", [IMAGE, sizes])
     assert_same([found], [IMAGE[:, :, [1] * 6]])
 
 
@@ -145,9 +145,9 @@ def test_a_batch_of_sequences_of_different_lengths(direction: int):
         for at in range(length):
             end[item] += x[item, length - 1 - at if direction else at]
             sums[item, at] = 2 * end[item]
-    found: Any = run_everywhere(_scan(True, directions=[direction]), "main", [lengths, begin, x])
+    found: Any = run_in_turn(_scan(True, directions=[direction]), "main", [lengths, begin, x])
     assert_same(found, [end, sums])
-    full: Any = run_everywhere(_scan(False, directions=[direction]), "main", [begin, x])
+    full: Any = run_in_turn(_scan(False, directions=[direction]), "main", [begin, x])
     ordered = x[:, ::-1] if direction else x
     assert_same(full, [begin + x.sum(1), 2 * (begin[:, None] + np.cumsum(ordered, 1))])
 
@@ -162,7 +162,7 @@ def test_a_scan_of_no_iterations():
     node = helper.make_node("Scan", ["begin", "x"], ["end", "sums"], body=body, num_scan_inputs=1)
     begin, x = np.float32([1, 2]), np.zeros((0, 2), np.float32)
     module = import_model(model([node], [info("begin", begin), info("x", x)], unknown(["end", "sums"], 1, 2), opset=11))
-    found: Any = run_everywhere(module, "main", [begin, x])
+    found: Any = run_in_turn(module, "main", [begin, x])
     assert_same(found, [begin, x])
 
 
@@ -176,9 +176,9 @@ def test_counts_whose_number_the_operator_says():
     inputs = [info("x", X), *(info(name, each, [f"{name}_length"]) for name, each in lists.items())]
     names = ["values", "places", "tiled", "first", "second"]
     module = import_model(model(nodes, inputs, unknown(names, *[3] * 5), opset=13))
-    found: Any = run_everywhere(module, "main", [X, *lists.values()])
+    found: Any = run_in_turn(module, "main", [X, *lists.values()])
     places = np.argsort(-X, -1)[..., :2]
     values = np.take_along_axis(X, places, -1)
     assert_same(found, [values, places, np.tile(X, (1, 2, 1)), X[:, :1], X[:, 1:]])
     with pytest.raises(ValueError, match="3"):
-        run_everywhere(module, "main", [X, np.array([2]), np.array([1, 2]), np.array([1, 2])])
+        run_in_turn(module, "main", [X, np.array([2]), np.array([1, 2]), np.array([1, 2])])

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from relax_dialect.frontend.torch import from_exported_program
-from tests.support.programs import IDENTICAL, run_everywhere
+from tests.support.programs import IDENTICAL, run_in_turn
 
 ODD = 2**53 + 1
 I64 = np.array([0, 1, -1, 2**63 - 1, -(2**63), ODD, -ODD, 2**63 - 2])
@@ -24,6 +24,6 @@ def test_torch():
             return tuple(function(x) for function in TORCH.values())
 
     module = from_exported_program(torch.export.export(All(), (torch.from_numpy(I64),)))
-    results = run_everywhere(module, "main", [I64], IDENTICAL)
+    results = run_in_turn(module, "main", [I64], IDENTICAL)
     for result, function in zip(results, TORCH.values(), strict=True):
         np.testing.assert_array_equal(result, function(torch.from_numpy(I64)).numpy())

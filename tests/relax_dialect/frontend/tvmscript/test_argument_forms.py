@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relax_dialect.frontend.tvmscript import parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 OPERATORS = """
 @R.function
@@ -26,7 +26,7 @@ def f(x: R.Tensor((2, 10), "float32"), v: R.Tensor((3,), "float32"), n: R.Prim("
 
 def test_arguments_of_operators():
     x, v = np.arange(20, dtype=np.float32).reshape(2, 10), np.arange(3, dtype=np.float32)
-    parts, joined, taken, grid, square, chosen, emitted = run_everywhere(parse(OPERATORS), "f", [x, v, 5])
+    parts, joined, taken, grid, square, chosen, emitted = run_in_turn(parse(OPERATORS), "f", [x, v, 5])
     for found, (start, end) in zip(parts, [(0, 0), (0, 2), (2, 6), (6, 6), (4, 10), (12, 12)], strict=True):
         np.testing.assert_array_equal(found, x[:, start:end])
     np.testing.assert_array_equal(joined, np.concatenate([v, v]))
@@ -49,7 +49,7 @@ def f(x: R.Tensor((1, 2, 4, 4, 2, 2), "float32"), w: R.Tensor((2, 4, 1, 1), "flo
 def test_layouts_with_blocks():
     rng = np.random.default_rng(0)
     x, w = (rng.random(shape, np.float32) for shape in ((1, 2, 4, 4, 2, 2), (2, 4, 1, 1)))
-    y, pooled, images = run_everywhere(parse(BLOCKS), "f", [x, w])
+    y, pooled, images = run_in_turn(parse(BLOCKS), "f", [x, w])
     plain = x.transpose(0, 4, 1, 5, 2, 3).reshape(2, 4, 4, 4)
     expected = np.einsum("nchw,oc->nohw", plain, w[:, :, 0, 0])
     np.testing.assert_allclose(y, expected.transpose(1, 2, 3, 0).reshape(1, 2, 4, 4, 2, 1), rtol=1e-5)
@@ -87,5 +87,5 @@ class M:
 def test_region_that_writes_a_parameter():
     module = parse(WRITING)
     for n, factor in ((2, -4), (3, 8)):
-        np.testing.assert_array_equal(run_everywhere(module, "f", [np.ones(3, np.float32), n]), np.full(3, factor))
+        np.testing.assert_array_equal(run_in_turn(module, "f", [np.ones(3, np.float32), n]), np.full(3, factor))
     assert "relax.dataflow" not in str(module)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from relax_dialect.frontend.tvmscript import parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 from tir_dialect.ops.blocks import BlockOp
 
 TEXT = """
@@ -38,7 +38,7 @@ def main(x: R.Tensor((4, 4), "int32")):
 def test_domains():
     x = np.arange(16, dtype=np.int32).reshape(4, 4) * 3 - 20
     expected = np.where(np.tri(4, k=-1), x.T, np.where(np.tri(4, k=-1).T, np.floor(x / 4 + 0.5) + 1, 2 * x))
-    result = run_everywhere(parse(TEXT + MAIN), "main", [x])
+    result = run_in_turn(parse(TEXT + MAIN), "main", [x])
     np.testing.assert_array_equal(result, expected.astype(np.int32))
 
 
@@ -63,7 +63,7 @@ def kernel(A: T.Buffer([*dims], "int32"), B: T.Buffer((4, 4), "int32")):
 
 def test_init_uses_a_view_in_front_of_it():
     x = np.arange(16, dtype=np.int32).reshape(4, 4) - 5
-    result = run_everywhere(parse(INIT + MAIN), "main", [x])
+    result = run_in_turn(parse(INIT + MAIN), "main", [x])
     np.testing.assert_array_equal(result, 1 + x.sum(1)[:, None] * np.arange(4, dtype=np.int32))
 
 
@@ -92,7 +92,7 @@ def test_the_domain_of_a_loop_that_ends_at_data():
         return R.call_tir(reshape, (x, starts), out_ty=R.Tensor((5, 2, 3), "float32"))
     """
     x, starts = np.arange(30, dtype=np.float32).reshape(5, 6), np.array([0, 2, 2, 5], np.int32)
-    np.testing.assert_array_equal(run_everywhere(parse(dedent(text)), "main", [x, starts]), x.reshape(5, 2, 3))
+    np.testing.assert_array_equal(run_in_turn(parse(dedent(text)), "main", [x, starts]), x.reshape(5, 2, 3))
 
 
 IN_ORDER = """
@@ -123,7 +123,7 @@ def test_iterators_that_stores_leave_out():
     last, total = (op for op in module.walk() if isinstance(op, BlockOp))
     assert [each.kind.value for each in (*last.iterators, *total.iterators)] == ["opaque", "opaque", "reduce", "opaque"]
     x = np.random.default_rng(3).normal(size=(4, 8)).astype(np.float32)
-    results: Any = run_everywhere(module, "main", [x])
+    results: Any = run_in_turn(module, "main", [x])
     place, summed = results
     np.testing.assert_array_equal(place, [max([0, *np.flatnonzero(row > 0)]) for row in x])
     np.testing.assert_allclose(summed, x[3] + x.sum(0), rtol=1e-5)
@@ -166,7 +166,7 @@ def test_init_of_opaque_iterators_begins_anew_for_each():
     x = np.arange(30, dtype=np.int32).reshape(3, 10)
     expected = x[:, :4] + x[:, 1:5]
     expected[:, 0] += 100 * x.sum(1)
-    np.testing.assert_array_equal(run_everywhere(parse(ROLLING + ROLLING_MAIN), "main", [x]), expected)
+    np.testing.assert_array_equal(run_in_turn(parse(ROLLING + ROLLING_MAIN), "main", [x]), expected)
 
 
 PLAIN = """
@@ -190,5 +190,5 @@ def test_blocks_without_iterators():
     kinds = {op.block_name.data: [it.kind.value for it in op.iterators] for op in blocks}
     assert kinds == {"named": ["opaque", "opaque"]}
     x = np.arange(16, dtype=np.int32).reshape(4, 4) - 5
-    result = run_everywhere(module, "main", [x])
+    result = run_in_turn(module, "main", [x])
     np.testing.assert_array_equal(result, 2 * x[:, ::-1] + np.tri(4, dtype=np.int32).T * x[:, :1])

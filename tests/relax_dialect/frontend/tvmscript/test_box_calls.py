@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 RNG = np.random.default_rng(6)
 ROWS = np.array([[[0, 0.5, 0, 0, 2, 2], [-1, 0.9, 0, 0, 1, 1], [0, 0.75, 0, 0, 2, 1.75], [1, 0.25, 5, 5, 6, 6]]])
@@ -15,7 +15,7 @@ ROWS = np.array([[[0, 0.5, 0, 0, 2, 2], [-1, 0.9, 0, 0, 1, 1], [0, 0.75, 0, 0, 2
 
 def result_of(head: str, body: str, *arguments: np.ndarray, returns: str = "") -> Any:
     text = f"@R.function\ndef f({head}){returns}:\n    gv{returns.replace(' ->', ':')} = {dedent(body).strip()}\n"
-    return run_everywhere(parse(text + "    return gv\n"), "f", arguments)
+    return run_in_turn(parse(text + "    return gv\n"), "f", arguments)
 
 
 def test_rows_of_boxes():

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from relax_dialect.frontend.tvmscript import TVMScriptError
 from relax_dialect.frontend.tvmscript import relax as R
 from relax_dialect.frontend.tvmscript import tir as T
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 from tir_dialect import te
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.blocks import BlockOp
@@ -112,7 +112,7 @@ def test_macros_of_relax():
         return shifted(x, 1.5)
 
     x = np.array([0, 1, -2], np.float32)
-    np.testing.assert_array_equal(run_everywhere(f, "f", [x]), (x + np.float32(1.5)) ** 2)
+    np.testing.assert_array_equal(run_in_turn(f, "f", [x]), (x + np.float32(1.5)) ** 2)
 
 
 def test_errors_are_shown_where_the_macro_stands():

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 RNG = np.random.default_rng(5)
 
 
 def result_of(head: str, body: str, *arguments: np.ndarray) -> Any:
     text = f"@R.function\ndef f({head}):\n    return {dedent(body).strip()}\n"
-    return run_everywhere(parse(text), "f", arguments)
+    return run_in_turn(parse(text), "f", arguments)
 
 
 def test_regions():

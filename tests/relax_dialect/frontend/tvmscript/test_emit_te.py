@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 
 def module_of(text: str):
@@ -30,7 +30,7 @@ def test_functions_lambdas_and_operators():
         """)
     x = np.random.default_rng(0).random((3, 4), np.float32)
     y = np.exp(2 * x + x.sum(1, keepdims=True) + np.exp(x) + 1)
-    np.testing.assert_allclose(run_everywhere(module, "main", [x]), y / y.sum(1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(run_in_turn(module, "main", [x]), y / y.sum(1, keepdims=True), rtol=1e-5)
     assert "increment" in str(module)
 
 
@@ -48,7 +48,7 @@ def test_several_results():
         """)
     x = np.arange(5, dtype=np.float32)
     shifted = np.concatenate([x[:1], x[:-1]])
-    np.testing.assert_array_equal(run_everywhere(module, "main", [x]), (x + 1) * shifted)
+    np.testing.assert_array_equal(run_in_turn(module, "main", [x]), (x + 1) * shifted)
 
 
 def test_axes_that_vary_and_slices():
@@ -65,7 +65,7 @@ def test_axes_that_vary_and_slices():
             return R.emit_te(below, x)
         """)
     x = np.random.default_rng(0).random((4, 4), np.float32)
-    np.testing.assert_allclose(run_everywhere(module, "main", [x]), np.tril(x).sum(1), rtol=1e-5)
+    np.testing.assert_allclose(run_in_turn(module, "main", [x]), np.tril(x).sum(1), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_functions_of_topi_and_helpers():
     assert "relax.exp" in str(module)
     x, y = np.random.default_rng(1).random((3, 4), np.float32), np.float32(-1)
     expected = 9 * (np.exp(np.sum(x + y, axis=1)) + 1)
-    np.testing.assert_allclose(np.asarray(run_everywhere(module, "main", [x, np.array(y)])), expected, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(run_in_turn(module, "main", [x, np.array(y)])), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import tvm_ffi
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
 from relax_dialect.ops.structure import FuncOp
-from tests.support.programs import MODES, run_everywhere, runner
+from tests.support.programs import MODES, run_in_turn, runner
 from tir_dialect.ops.function import PrimFuncOp
 
 EXAMPLES = Path(__file__).parent / "examples"
@@ -98,20 +98,20 @@ def packed_functions() -> None:
 @pytest.mark.parametrize("name", ["rfc_module", "notes_module", "overview_module"])
 def test_module_runs(name: str):
     x, w = random(3, 4), random(4, 5)
-    result = run_everywhere(parse(text_of(name)), "relax_func", [x, w])
+    result = run_in_turn(parse(text_of(name)), "relax_func", [x, w])
     np.testing.assert_allclose(result, 2 * np.exp((x @ w).reshape(-1)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["mvp_module", "notes_mvp"])
 def test_mvp_runs(name: str):
     x = random(3, 4)
-    np.testing.assert_allclose(run_everywhere(parse(text_of(name)), "myfunc", [x]), np.exp(x).reshape(-1), rtol=1e-6)
+    np.testing.assert_allclose(run_in_turn(parse(text_of(name)), "myfunc", [x]), np.exp(x).reshape(-1), rtol=1e-6)
 
 
 def test_rfc_matmul_runs():
     """The second matrix is read by rows, so that only square ones are in range."""
     x, y = random(4, 4), random(4, 4)
-    result = run_everywhere(parse(text_of("rfc_matmul")), "relax_func", [x, y])
+    result = run_in_turn(parse(text_of("rfc_matmul")), "relax_func", [x, y])
     np.testing.assert_allclose(result, np.tile(2 * (x @ y.T), (1, 2)), rtol=1e-5)
 
 
@@ -120,19 +120,19 @@ def test_rfc_matmul_runs():
 def test_shapes_run(name: str):
     """An opaque function decides the rank of a tensor."""
     x = random(3, 2, 2)
-    result = run_everywhere(parse(text_of(name)), "shape_example", [x])
+    result = run_in_turn(parse(text_of(name)), "shape_example", [x])
     np.testing.assert_allclose(result, np.exp(np.unique(x)), rtol=1e-6)
 
 
 def test_safety_net_runs():
     x = random(3, 2) + 1
-    result = run_everywhere(parse(text_of("notes_refinement")), "after", [x, x])
+    result = run_in_turn(parse(text_of("notes_refinement")), "after", [x, x])
     np.testing.assert_allclose(result, np.log(x) + x, rtol=1e-6, atol=1e-6)
 
 
 def test_scopes_of_the_specification_run(capfd: pytest.CaptureFixture[str]):
     x = np.array([7], np.int32)
-    np.testing.assert_array_equal(run_everywhere(parse(text_of("spec_scopes")), "func", [x]), x)
+    np.testing.assert_array_equal(run_in_turn(parse(text_of("spec_scopes")), "func", [x]), x)
     assert "not executed" not in capfd.readouterr().out
 
 
@@ -153,13 +153,13 @@ def with_caller(name: str, callee: str, names: list[str], shape: str) -> str:
 def test_vector_addition_runs(name: str):
     x = random(8)
     module = parse(with_caller(name, "main", ["x"], "(8,)"))
-    np.testing.assert_array_equal(run_everywhere(module, "call", [x]), x + 1)
+    np.testing.assert_array_equal(run_in_turn(module, "call", [x]), x + 1)
 
 
 def test_matrix_product_of_the_overview_runs():
     x, y = random(128, 128) - 0.5, random(128, 128)
     module = parse(with_caller("overview_mm_relu", "mm_relu", ["x", "y"], "(128, 128)"))
-    np.testing.assert_allclose(run_everywhere(module, "call", [x, y]), np.maximum(x @ y, 0), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(run_in_turn(module, "call", [x, y]), np.maximum(x @ y, 0), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.sampled(2)
@@ -181,7 +181,7 @@ def main(x: R.Tensor(("n", "q"), "float32"), k: R.Prim("int64")):
 """
     x = random(3, 4)
     for k in (4, 5):
-        np.testing.assert_array_equal(run_everywhere(parse(text), "main", [x, k]), 2 * x)
+        np.testing.assert_array_equal(run_in_turn(parse(text), "main", [x, k]), 2 * x)
     for mode in MODES:
         with pytest.raises(ValueError, match=r"2 \* floordiv|\(A\)"):
             runner(parse(text), "main", mode)(x, 6)
@@ -234,7 +234,7 @@ def test_two_regions_run_with_what_they_call():
     )
     x, w, b = random(1, 784), random(128, 784) - 0.5, random(128)
     hidden = 2 * np.maximum(x @ w.T + b, 0)
-    result = run_everywhere(parse(_KERNELS + text), "main", [x, w, b])
+    result = run_in_turn(parse(_KERNELS + text), "main", [x, w, b])
     np.testing.assert_allclose(result, hidden @ random(128, 128).T + b, rtol=1e-4, atol=1e-4)
 
 

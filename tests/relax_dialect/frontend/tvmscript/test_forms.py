@@ -8,7 +8,7 @@ import tvm_ffi
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
 from relax_dialect.ops.structure import FuncOp
-from tests.support.programs import EXACT, MODES, run_everywhere, runner
+from tests.support.programs import EXACT, MODES, run_in_turn, runner
 
 X = np.array([[1, -2, 3, 4], [5, 6, -7, 8]], np.float32)
 
@@ -18,7 +18,7 @@ def module_of(text: str):
 
 
 def result_of(text: str, *args: object) -> object:
-    return run_everywhere(module_of(text), "f", args, EXACT)
+    return run_in_turn(module_of(text), "f", args, EXACT)
 
 
 def test_operators_under_the_name_of_their_module():

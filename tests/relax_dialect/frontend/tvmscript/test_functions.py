@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import FileLineColLoc
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
 from relax_dialect.ops.structure import FuncOp
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 X = np.array([[1, -2, 3, 4], [5, 6, -7, 8], [0, 1, 2, 3]], np.float32)
 TRUE, FALSE = np.array(True), np.array(False)
@@ -49,7 +49,7 @@ def test_module_with_two_functions():
                 return R.nn.relu(x - R.const(1.0, "float32"))
         """)
     w = np.ones((4, 2), np.float32)
-    np.testing.assert_allclose(run_everywhere(module, "main", [X, w]), np.maximum(X @ w - 1, 0), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(run_in_turn(module, "main", [X, w]), np.maximum(X @ w - 1, 0), rtol=1e-6, atol=1e-6)
 
 
 HEADS = {
@@ -108,7 +108,7 @@ def test_scalar_that_becomes_a_dimension_where_it_is_used():
         def f(n: T.int64):
             return R.ones((n, 2), "float32")
         """)
-    np.testing.assert_array_equal(run_everywhere(module, "f", [3]), np.ones((3, 2), np.float32))
+    np.testing.assert_array_equal(run_in_turn(module, "f", [3]), np.ones((3, 2), np.float32))
 
 
 def test_attributes_bounds_and_visibility():
@@ -277,7 +277,7 @@ def test_program(name: str, condition: np.ndarray):
     body, expected = PROGRAMS[name]
     lines = "\n".join("    " + line for line in dedent(body).strip().splitlines())
     text = f'@R.function\ndef f(x: R.Tensor(("n", 4), "float32"), c: R.Tensor((), "bool")):\n{lines}\n'
-    result = run_everywhere(parse(text), "f", [X, condition])
+    result = run_in_turn(parse(text), "f", [X, condition])
     np.testing.assert_allclose(result, expected(bool(condition)), rtol=1e-6)
 
 
@@ -299,7 +299,7 @@ def test_mutual_recursion_needs_types():
                 r = even(n - R.const(1, "int64"))
             return r
         """
-    result = run_everywhere(module_of(text), "even", [np.array(7)])
+    result = run_in_turn(module_of(text), "even", [np.array(7)])
     assert not np.asarray(result)
     with pytest.raises(TVMScriptError, match="is called before its end"):
         module_of(text.replace(' -> R.Tensor((), "bool")', ""))
@@ -325,7 +325,7 @@ def test_long_chains_of_functions_without_result_types():
     names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp)]
     assert names == [f"f{index}" for index in range(400)]
     text = chain(["cls.f2(x)", "R.abs(x)", "R.add(cls.f1(x), cls.f3(x))", "R.negative(cls.f1(x))"])
-    np.testing.assert_array_equal(run_everywhere(parse(text), "f0", [X]), 0 * X)
+    np.testing.assert_array_equal(run_in_turn(parse(text), "f0", [X]), 0 * X)
 
 
 def test_errors_of_functions_without_result_types_are_said_once():

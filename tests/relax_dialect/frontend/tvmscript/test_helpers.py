@@ -8,7 +8,7 @@ import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
 from relax_dialect.frontend.tvmscript import tir as T
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 
@@ -56,7 +56,7 @@ def test_what_surrounds_a_kernel():
     x = np.linspace(-2, 2, 8, dtype=np.float32)
     expected = np.sqrt(np.clip(2 * np.maximum(x, 0), -1, 1) + 1 + np.maximum(3 * x, 0) + np.arange(8) + 3)
     module = parse(TEXT, {"around": around, "N": 8, "choose": T.max, "kind": "parallel"})
-    found: Any = run_everywhere(module, "main", [x])
+    found: Any = run_in_turn(module, "main", [x])
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 

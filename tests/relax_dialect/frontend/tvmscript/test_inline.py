@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 TEXT = """
 from tvm.script import ir as I, relax as R, tir as T
@@ -53,7 +53,7 @@ def test_bodies_in_place():
     for i in range(4):
         expected[i + 1] = expected[i + 1] * 2 + x[i + 1] * 3
         expected[i] += x[i] * 3
-    np.testing.assert_array_equal(run_everywhere(parse(TEXT), "main", [x]), expected)
+    np.testing.assert_array_equal(run_in_turn(parse(TEXT), "main", [x]), expected)
 
 
 ERRORS = {
@@ -126,7 +126,7 @@ def f(x: R.Tensor((8,), "float32")):
 
 def test_a_block_of_a_macro_is_over_the_loop_of_the_caller():
     x = np.arange(8, dtype=np.float32)
-    np.testing.assert_array_equal(run_everywhere(parse(LOOP_OF_A_CALLER), "f", [x]), [1, *(x[1:] * -4)])
+    np.testing.assert_array_equal(run_in_turn(parse(LOOP_OF_A_CALLER), "f", [x]), [1, *(x[1:] * -4)])
 
 
 def test_any_number_of_arguments():
@@ -151,7 +151,7 @@ def test_any_number_of_arguments():
         return R.call_tir(kernel, (x, s), out_ty=R.Tensor((2, 2), "float32"))
     """
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
-    np.testing.assert_array_equal(run_everywhere(parse(dedent(text)), "main", [x, 0.5]), x @ x.T + np.float32(0.5))
+    np.testing.assert_array_equal(run_in_turn(parse(dedent(text)), "main", [x, 0.5]), x @ x.T + np.float32(0.5))
 
 
 def test_the_head_of_a_block_in_a_macro():
@@ -184,7 +184,7 @@ def test_the_head_of_a_block_in_a_macro():
     """
     module = parse(dedent(text))
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
-    np.testing.assert_array_equal(run_everywhere(module, "main", [x]), x @ x.T * 3)
+    np.testing.assert_array_equal(run_in_turn(module, "main", [x]), x @ x.T * 3)
 
 
 BESIDE_A_HEAD = """
@@ -222,6 +222,6 @@ def main(x: R.Tensor((2, 4), "float32")):
 def test_statements_beside_the_head_in_a_macro():
     """They have the names of the caller; a block has the iterators of both."""
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
-    product, rows = run_everywhere(parse(BESIDE_A_HEAD), "main", [x])
+    product, rows = run_in_turn(parse(BESIDE_A_HEAD), "main", [x])
     np.testing.assert_array_equal(product, x @ x.T)
     np.testing.assert_array_equal(rows, [7, 8])

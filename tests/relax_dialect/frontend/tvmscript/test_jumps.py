@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import parse
-from tests.support.programs import MODES, run_everywhere, runner
+from tests.support.programs import MODES, run_in_turn, runner
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
 
@@ -87,7 +87,7 @@ def main(x: R.Tensor((8,), "int32")):
     return R.call_tir(kernel, (x,), out_ty=R.Tensor((8,), "int32"))
 """
     x = np.array([3, -1, 4, 1, -5, 9, 2, 6], np.int32)
-    result = run_everywhere(parse(text), "main", [x])
+    result = run_in_turn(parse(text), "main", [x])
     np.testing.assert_array_equal(result, python(BODIES[name], x, np.zeros(8, np.int32)))
 
 
@@ -125,7 +125,7 @@ RETURNS = """
 
 def test_returned_values():
     x = np.array([3, -1, -9, 7], np.int32)
-    result: Any = run_everywhere(parse(dedent(RETURNS)), "f", [x])
+    result: Any = run_in_turn(parse(dedent(RETURNS)), "f", [x])
     y, count = result
     np.testing.assert_array_equal(y, np.array([3, 0, -100, 3]) + np.arange(4))
     assert int(count) == 2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 A1 = np.array([3, -1, 4, 1, -5, 9, 2, 6], np.float32)
 I1 = np.array([3, -1, 4, 1, -5, 9, 2, 6], np.int32)
@@ -43,7 +43,7 @@ def kernel(A: T.Buffer({argument}), B: T.Buffer({result})):
 def main(x: R.Tensor({argument})):
     return R.call_tir(kernel, (x,), out_ty=R.Tensor({result}))
 """
-    return run_everywhere(module_of(text), "main", [case.argument])
+    return run_in_turn(module_of(text), "main", [case.argument])
 
 
 def _shape(array: np.ndarray) -> str:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import EXACT, run_everywhere
+from tests.support.programs import EXACT, run_in_turn
 
 X = np.arange(12, dtype=np.float32).reshape(1, 3, 4)
 
 
 def result_of(text: str, *args: object) -> object:
-    return run_everywhere(parse(dedent(text), filename="test.py"), "f", args, EXACT)
+    return run_in_turn(parse(dedent(text), filename="test.py"), "f", args, EXACT)
 
 
 def test_windows_of_dimensions_and_a_dtype_in_a_variable():

@@ -8,7 +8,7 @@ import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
 from tests.support.narrow import Array, every_value, same_bits
-from tests.support.programs import EXACT, run_everywhere
+from tests.support.programs import EXACT, run_in_turn
 
 E4M3, E5M2, E8M0 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e8m0fnu
 F4, I4, U4 = ml_dtypes.float4_e2m1fn, ml_dtypes.int4, ml_dtypes.uint4
@@ -34,7 +34,7 @@ def f(x: R.Tensor(("n", 4), dtype="float8_e4m3fn"), w: R.Tensor((4, 2), "e5m2_fl
 def test_operators_of_relax():
     x, w = values("f8E4M3FN", 12, 1).reshape(3, 4), values("f8E5M2", 8, 2).reshape(4, 2)
     w = np.clip(w.astype(np.float32), -100, 100).astype(E5M2)
-    c, d, e = run_everywhere(parse(GRAPH), "f", [x, w], EXACT)
+    c, d, e = run_in_turn(parse(GRAPH), "f", [x, w], EXACT)
     np.testing.assert_allclose(c, x.astype(np.float32) @ w.astype(np.float32), rtol=1e-5)
     assert same_bits(d, np.clip(c, -8, 7).astype(I4))
     with np.errstate(all="ignore"):
@@ -90,7 +90,7 @@ def f(a: R.Tensor((64,), "float8_e4m3fn"), w: R.Tensor((8, 2), "uint32"), q: R.T
 def test_kernels():
     a, q = values("f8E4M3FN", 64, 3), values("i4", 128, 4).reshape(8, 16)
     w, k = np.random.default_rng(5).integers(0, 1 << 32, (8, 2), dtype=np.uint32), every_value("f4E2M1FN")
-    (c, d), (h, b), (numbers, nibbles, scales) = run_everywhere(parse(KERNELS), "f", [a, w, q, k], EXACT)
+    (c, d), (h, b), (numbers, nibbles, scales) = run_in_turn(parse(KERNELS), "f", [a, w, q, k], EXACT)
     with np.errstate(all="ignore"):
         assert same_bits(c, a * E4M3(1.3) + E4M3(1))
     assert same_bits(d, np.array([0.3, 1.0, -3, 448, -448, 0.75, -1], np.float32).astype(E4M3))

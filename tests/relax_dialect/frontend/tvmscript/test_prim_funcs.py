@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import MODES, run_everywhere, runner
+from tests.support.programs import MODES, run_in_turn, runner
 from tir_dialect.ops.blocks import BlockOp, ReadsOp, WritesOp
 from tir_dialect.ops.control_flow import ForOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -142,7 +142,7 @@ def test_a_prim_func_calls_another():
                 n = T.int64()
                 return R.call_tir(Module.twice, (x,), out_ty=R.Tensor((n,), "float32"))
         """
-    np.testing.assert_array_equal(run_everywhere(module_of(text), "main", [A1]), A1 * 4)
+    np.testing.assert_array_equal(run_in_turn(module_of(text), "main", [A1]), A1 * 4)
 
 
 def test_values_of_symbols_come_with_the_call():
@@ -157,7 +157,7 @@ def test_values_of_symbols_come_with_the_call():
             n, k = T.int64(), T.int64()
             return R.call_tir(shift, (x,), out_sinfo=R.Tensor((n,), "float32"), tir_vars=R.shape([k]))
         """
-    result = run_everywhere(module_of(text), "main", [A1, A1[:3]])
+    result = run_in_turn(module_of(text), "main", [A1, A1[:3]])
     np.testing.assert_array_equal(result, np.roll(A1, -3))
 
 
@@ -179,7 +179,7 @@ def test_sizes_that_shapes_tell_too_are_compared():
     with pytest.raises(TVMScriptError, match="calls @copy, value of n: 5 does not match n with n = 4"):
         module_of(SIZE_AND_SHAPE.format(shape="(4,)", size="5"))
     module = module_of(SIZE_AND_SHAPE.format(shape='("m",)', size="k"))
-    np.testing.assert_array_equal(run_everywhere(module, "main", [A1, A1]), A1)
+    np.testing.assert_array_equal(run_in_turn(module, "main", [A1, A1]), A1)
     for mode in MODES:
         with pytest.raises(ValueError, match=r"n = 3|value of n in @copy.* m = 8, k = 3"):
             runner(module, "main", mode)(A1, A1[:3])
@@ -226,7 +226,7 @@ CALLED_BEFORE = """
 
 
 def test_functions_may_stand_below_their_calls():
-    result = run_everywhere(module_of(CALLED_BEFORE), "relax", [A1])
+    result = run_in_turn(module_of(CALLED_BEFORE), "relax", [A1])
     np.testing.assert_array_equal(result, A1 * 2 + 2 * np.arange(8, dtype=np.float32))
 
 
@@ -251,4 +251,4 @@ LOWERED = """
 
 
 def test_lowered_calls_have_sizes_behind_the_tensors():
-    np.testing.assert_array_equal(run_everywhere(module_of(LOWERED), "main", [A1]), A1 * 9)
+    np.testing.assert_array_equal(run_in_turn(module_of(LOWERED), "main", [A1]), A1 * 9)

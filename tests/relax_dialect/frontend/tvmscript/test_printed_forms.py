@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 X = np.arange(8, dtype=np.float32)
 
 
 def result_of(text: str, *arguments: np.ndarray) -> Any:
-    return run_everywhere(parse(dedent(text)), "f", arguments)
+    return run_in_turn(parse(dedent(text)), "f", arguments)
 
 
 @pytest.mark.parametrize("indices", [[[1, 99], [-1, 2]], [[3, 4], [-4, 0]]])

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3) + 1
 
 
 def result_of(text: str, *arguments: object) -> Any:
-    return run_everywhere(parse(dedent(text)), "main", arguments)
+    return run_in_turn(parse(dedent(text)), "main", arguments)
 
 
 def test_calls_of_operators_as_values():

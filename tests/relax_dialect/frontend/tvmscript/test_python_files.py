@@ -14,7 +14,7 @@ from relax_dialect.frontend.tvmscript import TVMScriptError, ir_module, parse
 from relax_dialect.frontend.tvmscript import ir as I
 from relax_dialect.frontend.tvmscript import relax as R
 from relax_dialect.frontend.tvmscript import tir as T
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 from tir_dialect import te
 
 ROWS = 3
@@ -48,13 +48,13 @@ def test_class_becomes_a_module():
     assert Module.attributes["version"].value.data == 2
     assert Module.attributes["version"].type == i64
     x = np.ones((ROWS, 4), np.float32)
-    np.testing.assert_array_equal(run_everywhere(Module, "main", [x]), 2 * x)
+    np.testing.assert_array_equal(run_in_turn(Module, "main", [x]), 2 * x)
 
 
 def test_function_becomes_a_module_of_itself():
     assert isinstance(increment, ModuleOp)
     x = np.ones(5, np.float32)
-    np.testing.assert_array_equal(run_everywhere(increment, "increment", [x]), x + 1)
+    np.testing.assert_array_equal(run_in_turn(increment, "increment", [x]), x + 1)
 
 
 def test_names_around_a_function_are_captured_as_numbers():
@@ -65,7 +65,7 @@ def test_names_around_a_function_are_captured_as_numbers():
         return x * R.const(factor, DTYPE)
 
     x = np.ones(5, np.float32)
-    np.testing.assert_array_equal(run_everywhere(scale, "scale", [x]), x * np.float32(2.5))
+    np.testing.assert_array_equal(run_in_turn(scale, "scale", [x]), x * np.float32(2.5))
 
 
 def test_prim_func_alone():
@@ -138,7 +138,7 @@ def test_names_around_a_text_are_values():
 
     x, y = np.ones((3, 4), np.float32), np.ones((2, 6), np.float32)
     expected = (x + 2 * array).T, 2 * y, x.sum(0, keepdims=True)
-    for found, value in zip(run_everywhere(f, "f", [y[0, :3], x, y]), expected, strict=True):
+    for found, value in zip(run_in_turn(f, "f", [y[0, :3], x, y]), expected, strict=True):
         np.testing.assert_array_equal(found, value)
     assert "tensor<[n - 1, 2 * m], f32>" in str(f)
 
@@ -151,7 +151,7 @@ def f(x: R.Tensor((n, 4), dtype)):
 """
     module = parse(text, {"n": 3, "dtype": "float32", "values": (1, 4, 9), "math": math})
     x = np.ones((3, 4), np.float32)
-    np.testing.assert_array_equal(run_everywhere(module, "f", [x]), x + np.float32([1, 2, 3, 2]))
+    np.testing.assert_array_equal(run_in_turn(module, "f", [x]), x + np.float32([1, 2, 3, 2]))
     with pytest.raises(TVMScriptError, match="the name values is not defined here"):
         parse(text, {"n": 3, "dtype": "float32", "math": math})
 

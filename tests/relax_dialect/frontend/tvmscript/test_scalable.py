@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 from tir_dialect.target import Target
 from xdsl_relax.cli.relax_translate import main
 
@@ -43,7 +43,7 @@ def test_values_do_not_depend_on_the_machine(target: Target | str | None):
     module = parse(TEXT, target=target)
     for n in (0, 3, 16, 37):
         x = np.arange(n, dtype=np.float32)
-        doubled, same = run_everywhere(module, "f", [x])
+        doubled, same = run_in_turn(module, "f", [x])
         np.testing.assert_array_equal(doubled, x * 2)
         np.testing.assert_array_equal(same, x)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 TEXT = """
 @T.prim_func
@@ -35,7 +35,7 @@ def f(a: R.Tensor((8,), "float32"), h: R.Tensor((8,), "int32"), step: R.Prim("in
 @pytest.mark.parametrize("step", [1, 3, 20])
 def test_values(step: int):
     a, h = (np.arange(8) * 1.5 - 3).astype(np.float32), np.arange(8, dtype=np.int32)
-    converted, scaled, summed = run_everywhere(parse(TEXT), "f", [a, h, step])
+    converted, scaled, summed = run_in_turn(parse(TEXT), "f", [a, h, step])
     expected = (a + h).astype(np.float64)
     expected[1::step] *= 2
     np.testing.assert_array_equal(scaled, expected)
@@ -63,7 +63,7 @@ def f(a: R.Tensor((14,), "float32")):
 def test_masks(first: int):
     """What a mask has not is neither read, past the end here, nor written."""
     a = np.arange(14, dtype=np.float32) + first
-    moved, spread = run_everywhere(parse(MASKED), "f", [a])
+    moved, spread = run_in_turn(parse(MASKED), "f", [a])
     np.testing.assert_array_equal(moved, [*(a + 1), 1, 1])
     expected = np.full(8, -1, np.float32)
     expected[::2] = a[2:6] if first > 0 else -1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 TEXT = """
 @T.prim_func
@@ -43,7 +43,7 @@ def f(a: R.Tensor((8,), "float32")):
 
 def test_threads_as_rounds():
     a = np.array([3, -1, 4, 1.5, -5, 9, 2, 6], np.float32)
-    b, c, s, d = run_everywhere(parse(TEXT), "f", [a])
+    b, c, s, d = run_in_turn(parse(TEXT), "f", [a])
     np.testing.assert_array_equal(b, a + 1)
     np.testing.assert_array_equal(c, a * 2)
     np.testing.assert_allclose(s, a.reshape(2, 4).sum(1), rtol=1e-6)

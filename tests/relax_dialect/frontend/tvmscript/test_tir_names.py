@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 TEXT = """
 @I.ir_module
@@ -61,7 +61,7 @@ class M:
 def test_values():
     a = np.array([3, 1, 4, 1.5, 5, 9, 2, 6], np.float32)
     k = np.array([7, 10, 20, 30, 40, 50, 60, 70], np.int32)
-    b, i, d = run_everywhere(parse(TEXT), "f", [a, k, 1 << 40])
+    b, i, d = run_in_turn(parse(TEXT), "f", [a, k, 1 << 40])
     np.testing.assert_allclose(b, np.where(np.arange(8) % 2 == 1, a + np.arange(8), np.sqrt(a)), rtol=1e-6)
     places = np.indices((2, 3, 4))
     numbers = places[0] * 100 + places[1] * 10 + places[2]
@@ -103,4 +103,4 @@ def f(a: R.Tensor((8,), "float32")):
 def test_division_of_floats():
     a = np.array([3, -1, 4, 1.5, -5.25, 9, 0, 6], np.float32)
     expected = [a / 4, np.fmod(a, np.float32(2.5))]
-    np.testing.assert_array_equal(run_everywhere(parse(DIVISIONS), "f", [a]), expected)
+    np.testing.assert_array_equal(run_in_turn(parse(DIVISIONS), "f", [a]), expected)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 
 X = np.array([3, -1, 4, 1.5, -5, 9, 2, 6], np.float32)
 K = np.array([7, 0, 3, 3, -1, 6, 100, -2], np.int32)
@@ -39,7 +39,7 @@ def f(x: R.Tensor((8,), "float32"), k: R.Tensor((8,), "int32")):
 def test_functions_lane_by_lane():
     with np.errstate(invalid="ignore"):
         root = np.sqrt(X)
-    f, i, m, w = run_everywhere(parse(FUNCTIONS), "f", [X, K])
+    f, i, m, w = run_in_turn(parse(FUNCTIONS), "f", [X, K])
     chosen = np.where(X < 2, np.exp(X), -X)
     np.testing.assert_allclose(
         f, [chosen, np.where(K > 3, K, X * 2), 6 - np.arange(8), abs(X), np.fmod(X, np.float32(2.5))], rtol=1e-6
@@ -86,7 +86,7 @@ def test_rows_in_memory():
     x = np.arange(16, dtype=np.float32).reshape(4, 4)
     p = np.array([3, 1, 0x01020304, 0], np.int32)
     s = np.ones((4, 2), np.float32)
-    g, o, v, changed = run_everywhere(parse(MEMORY), "f", [x, p, s])
+    g, o, v, changed = run_in_turn(parse(MEMORY), "f", [x, p, s])
     np.testing.assert_array_equal(g, x[1, p & 3])
     expected = s.copy()
     expected[:3] += x[:3, 2:]
@@ -112,7 +112,7 @@ def f(a: R.Tensor((10,), "float32")):
 def test_a_side_that_is_not_chosen_is_not_read():
     """The interpreter refuses what lies beyond the end."""
     a = np.arange(10, dtype=np.float32) + 1
-    found = run_everywhere(parse(GUARDED), "f", [a])
+    found = run_in_turn(parse(GUARDED), "f", [a])
     np.testing.assert_array_equal(found, [*(a[:8] * 2), *[2] * 4, *[3] * 4])
 
 
@@ -135,7 +135,7 @@ def test_memory_is_read_for_lanes_that_are_chosen():
     chosen = X[np.where(inside, K, 0)]
     first = [*(X[5:] + 1), *[0] * 5]
     rows = [first, np.where(inside, chosen, K), np.where(K >= 8, -X, np.where(inside, chosen, X))]
-    np.testing.assert_array_equal(run_everywhere(parse(CHOSEN), "f", [X, K]), np.array(rows, np.float32))
+    np.testing.assert_array_equal(run_in_turn(parse(CHOSEN), "f", [X, K]), np.array(rows, np.float32))
 
 
 DIVIDED = """
@@ -159,7 +159,7 @@ def test_lanes_that_are_not_chosen_do_not_divide():
     results[0, 0, 1, 0, 0, 0, 0, 0, 9, 0] = [-1, -1, 5, -1, -72, 72, 27, 9]
     arguments = [[a, np.array(each[:8], np.int32), np.array(each[8:], np.int32)] for each in results]
     for given, expected in zip(arguments, results.values(), strict=True):
-        np.testing.assert_array_equal(run_everywhere(parse(DIVIDED), "f", given), expected)
+        np.testing.assert_array_equal(run_in_turn(parse(DIVIDED), "f", given), expected)
 
 
 CONDITIONS = """
@@ -177,7 +177,7 @@ def f(x: R.Tensor((8,), "float32"), k: R.Tensor((8,), "int32")):
 
 def test_conditions_lane_by_lane():
     expected = [(X > 2) & (K != 0), (X > 2) | (K == 3), K == 0]
-    np.testing.assert_array_equal(run_everywhere(parse(CONDITIONS), "f", [X, K]), expected)
+    np.testing.assert_array_equal(run_in_turn(parse(CONDITIONS), "f", [X, K]), expected)
 
 
 REFUSED = {

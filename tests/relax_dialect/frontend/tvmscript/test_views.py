@@ -8,7 +8,7 @@ import pytest
 
 from lowering import build
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import run_in_turn
 from tir_dialect.ops.blocks import MatchBufferOp
 from vm_dialect import VirtualMachine
 
@@ -26,7 +26,7 @@ X = np.array([[3, -1, 70000, 1], [-5, 9, 2, 6]], np.int32)
 
 def result_of(body: str, more: str = "") -> Any:
     lines = [f"    {line}" for line in dedent(body).strip().splitlines()]
-    return run_everywhere(parse(HEAD + "\n".join(lines) + "\n" + dedent(more) + TAIL), "main", [X])
+    return run_in_turn(parse(HEAD + "\n".join(lines) + "\n" + dedent(more) + TAIL), "main", [X])
 
 
 def test_other_shape_dtype_and_place():
@@ -83,7 +83,7 @@ def test_a_stride_under_another_name():
         return R.call_tir(every, (x,), out_ty=R.Tensor((3,), "int32"), tir_vars=R.shape([3]))
     """
     x = np.arange(8, dtype=np.int32)
-    np.testing.assert_array_equal(run_everywhere(parse(dedent(text)), "main", [x]), x[::3])
+    np.testing.assert_array_equal(run_in_turn(parse(dedent(text)), "main", [x]), x[::3])
 
 
 def test_callee_declares_what_it_is_given():
@@ -166,7 +166,7 @@ def f(x: R.Tensor(("n", 4), "int32")):
     return (h, t, f, R.memory.view(x, R.shape([4 * n])), R.memory.view(R.flip(R.const([1, 2, 3]), 0), (2,)))
 """
     expected = X.view(np.int16), X.reshape(-1)[3:8], X.view(np.float32), X.reshape(-1), np.array([3, 2], np.int32)
-    results: Any = run_everywhere(parse(text), "f", [X])
+    results: Any = run_in_turn(parse(text), "f", [X])
     for got, want in zip(results, expected, strict=True):
         np.testing.assert_array_equal(got, want)
 
@@ -191,7 +191,7 @@ def f(x: R.Tensor, y: R.Tensor("float32", ndim=2), at: R.Prim("int64")):
             y.view(np.int32),
             flat.view(np.int16)[1:3],
         )
-        results: Any = run_everywhere(parse(text), "f", [x, y, 8])
+        results: Any = run_in_turn(parse(text), "f", [x, y, 8])
         for got, want in zip(results, (*expected, x.reshape(-1)[:2]), strict=True):
             np.testing.assert_array_equal(got, want)
 
