@@ -73,6 +73,8 @@ def redistribution(info: TensorType, axis: MeshAxis, old: Placement, new: Placem
     match old, new:
         case Shard(), Replicate():
             return all_gather(whole, workers)
+        case Shard(dim), Shard(other) if dim == other:  # tiles of other units
+            return all_gather(whole, workers)
         case Partial(), Replicate():
             return all_reduce(whole, workers)
         case Partial(), Shard():

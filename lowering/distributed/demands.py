@@ -9,21 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import lcm
+from typing import NamedTuple
 
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from lowering.diagnostics import Finding
-from lowering.distributed.factors import Factors, admits, factors_of
+from lowering.distributed.factors import Factors, admits, choice, factors_of, sizes_of, tiles_of
 from lowering.locations import source_position
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
+from relax_dialect.ops.callees import find_relax_function
+from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.control_flow import IfOp, yielded
 from relax_dialect.ops.distributed import AnnotateShardingOp, LocalViewOp, PlacementOp
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.signature import LoopOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
-from relax_dialect.struct_info.sharding import Placement, Shard, ShardingAttr
+from relax_dialect.struct_info.sharding import MeshAxis, Placement, Shard, ShardingAttr
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim, constant, floordiv
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,16 @@ class Demand:
 
     placement: Placement
     origin: str
+
+
+class Asked(NamedTuple):
+    """A factor along which a demand wants an op to be shared, and how many steps of it stay on one worker."""
+
+    demand: Demand
+    factor: str
+    unit: int
+    is_stored: bool
+    """Whether it is a parameter or constant that is to be shared so."""
 
 
 @dataclass
@@ -57,6 +72,8 @@ class Demands:
         self._whole = {op.operands[index] for op in ops for index in written_in_place(op)} - self.fixed.keys()
         self.rules: dict[Operation, Factors] = {op: found for op in ops if (found := _rule(op)) is not None}
         while self._sweep(ops) or self._sweep(ops[::-1]):
+            pass
+        while self._align(ops) or self._align(ops[::-1]):
             pass
 
     def _annotate(self, op: PlacementOp) -> None:
@@ -95,6 +112,74 @@ class Demands:
                         self._share(values, at)
         return len(self.wanted) > count
 
+    def _align(self, ops: Sequence[Operation]) -> bool:
+        """Gives values of which workers do not have equally large tiles the units of what is made of them; whether
+        there were larger ones.
+        """
+        return any([self._align_op(op, at) for op in ops for at in range(len(self.mesh.mesh))])
+
+    def _align_op(self, op: Operation, at: int) -> bool:
+        if op in self.rules:
+            factors = self.rules[op]
+            asked = {each.factor for each in self.factors_in(op, factors, at)}
+            return any([self._align_factor(op, factors, factor, at) for factor in sorted(asked)])
+        if isinstance(op, TupleGetOp) and isinstance(op.operands[0].owner, TupleOp):
+            return self._unite((op.operands[0].owner.operands[op.index.value.data], op.results[0]), at)
+        if isinstance(op, IfOp | LoopOp):
+            return any([self._unite(values, at) for values in _same(op)])
+        if isinstance(op, AnnotateShardingOp):
+            return self._unite((op.x, op.result), at)
+        if isinstance(op, CallOp) and (callee := find_relax_function(op, op.callee)) is not None:
+            pairs = zip(op.arguments, callee.function_type.params, strict=True)
+            return any([self._unite((value,), at, _placement_in(info, at)) for value, info in pairs])
+        return False
+
+    def _align_factor(self, op: Operation, factors: Factors, factor: str, at: int) -> bool:
+        """Gives the values of an op whose tiles are along a factor tiles of equally many steps."""
+        values, labels = (*op.operands, *op.results), (*factors.operands, *factors.results)
+        found = [(index, value, self._tiles(value, at)) for index, value in enumerate(values)]
+        tiles = [
+            (index, value, shard)
+            for index, value, shard in found
+            if shard is not None and shard.dim < len(labels[index]) and labels[index][shard.dim] == factor
+        ]
+        unit = lcm(*(factors.unit(factor, index, shard) for index, _, shard in tiles))
+        axis = self.mesh.mesh[at]
+        counts = [size and floordiv(size, constant(step * unit)) for size, step in sizes_of(op, factors, factor)]
+        # With fewer pieces than workers, some would have nothing to do.
+        if not admits(op, factors, factor, axis, unit) or not all(each and has_pieces(axis, each) for each in counts):
+            return False
+        return any(
+            [
+                self._raise(value, at, tiles_of(value, shard.dim, unit * factors.step(factor, index), axis))
+                for index, value, shard in tiles
+            ]
+        )
+
+    def _tiles(self, value: SSAValue, at: int) -> Shard | None:
+        demand = self.wanted.get((value, at))
+        return demand.placement if demand is not None and isinstance(demand.placement, Shard) else None
+
+    def _unite(self, values: Sequence[SSAValue], at: int, other: Placement | None = None) -> bool:
+        """Gives values with tiles of one dimension the same units."""
+        found = [shard for value in values if (shard := self._tiles(value, at)) is not None]
+        shards = [*found, other] if isinstance(other, Shard) else found
+        if not found or len({shard.dim for shard in shards}) != 1:
+            return False
+        unit = Shard(shards[0].dim, lcm(*(shard.unit for shard in shards)))
+        return any([self._raise(value, at, unit) for value in values if self._tiles(value, at) is not None])
+
+    def _raise(self, value: SSAValue, at: int, placement: Shard) -> bool:
+        """Gives a value larger units, unless a redistribution says what it is; whether they are larger."""
+        demand = self.wanted[value, at]
+        is_moved = isinstance(value.owner, PlacementOp) and not isinstance(value.owner, AnnotateShardingOp)
+        if demand.placement == placement or is_moved or not isinstance(demand.placement, Shard):
+            return False
+        if placement.unit <= demand.placement.unit:
+            return False
+        self.wanted[value, at] = Demand(placement, demand.origin)
+        return True
+
     def _share(self, values: Sequence[SSAValue], at: int) -> None:
         demand = next((self.wanted[value, at] for value in values if (value, at) in self.wanted), None)
         for value in values:
@@ -102,10 +187,10 @@ class Demands:
                 self.wanted.setdefault((value, at), demand)
 
     def _through(self, op: Operation, factors: Factors, at: int) -> None:
-        found = sorted(self.factors_in(op, factors, at), key=lambda each: not each[2])
-        for demand, factor, _ in found[:1]:
-            choice = factors.placements(factor)
-            values = zip((*op.operands, *op.results), (*choice.operands, *choice.results), strict=True)
+        found = sorted(self.factors_in(op, factors, at), key=lambda each: not each.is_stored)
+        for demand, factor, unit, _ in found[:1]:
+            chosen = choice(op, factors, factor, self.mesh.mesh[at], unit)
+            values = zip((*op.operands, *op.results), (*chosen.operands, *chosen.results), strict=True)
             for value, placement in values:
                 is_free = value not in self._whole and not self._is_taken(value, at, placement)
                 if isinstance(placement, Shard) and is_free:
@@ -114,20 +199,21 @@ class Demands:
     def _is_taken(self, value: SSAValue, at: int, placement: Placement) -> bool:
         """Whether another axis is wanted for the dimension already."""
         others = (self.wanted.get((value, other)) for other in range(len(self.mesh.mesh)) if other != at)
-        return any(demand is not None and demand.placement == placement for demand in others)
+        return any(demand is not None and along(demand.placement) == along(placement) for demand in others)
 
-    def factors_in(self, op: Operation, factors: Factors, at: int) -> Iterator[tuple[Demand, str, bool]]:
-        """The factors along which demands of operands and results want an op to be shared along an axis, and whether
-        it is a parameter or constant that does.
-        """
+    def factors_in(self, op: Operation, factors: Factors, at: int) -> Iterator[Asked]:
+        """The factors along which demands of operands and results want an op to be shared along an axis."""
         labels = (*factors.operands, *factors.results)
-        for value, own in zip((*op.operands, *op.results), labels, strict=True):
+        for index, (value, own) in enumerate(zip((*op.operands, *op.results), labels, strict=True)):
             demand = self.wanted.get((value, at))
-            if demand is None or not isinstance(demand.placement, Shard) or demand.placement.dim >= len(own):
+            dim = None if demand is None else along(demand.placement)
+            factor = None if dim is None or dim >= len(own) else own[dim]
+            if demand is None or factor is None or not isinstance(demand.placement, Shard):
                 continue
-            factor = own[demand.placement.dim]
-            if factor is not None and admits(op, factors, factor, self.mesh.mesh[at]):
-                yield demand, factor, is_stored(value)
+            for unit in {factors.unit(factor, index, demand.placement), 1}:
+                if admits(op, factors, factor, self.mesh.mesh[at], unit):
+                    yield Asked(demand, factor, unit, is_stored(value))
+                    break
 
 
 def _ops(block: Block) -> Iterator[Operation]:
@@ -149,11 +235,27 @@ def _same(op: IfOp | LoopOp) -> Iterator[Sequence[SSAValue]]:
             yield (result, op.inits[at], *arguments, yielded(op.regions[-1])[at])
 
 
+def has_pieces(axis: MeshAxis, count: Dim) -> bool:
+    """Whether each worker may have one of so many pieces."""
+    number, workers = count.constant_value, axis.size.constant_value
+    return number is None or workers is None or number >= workers
+
+
+def _placement_in(info: Attribute, at: int) -> Placement | None:
+    sharding = info.sharding if isinstance(info, TensorType) else None
+    return None if sharding is None else sharding.placements[at]
+
+
 def written_in_place(op: Operation) -> list[int]:
     """The operands that an op writes in place where others see it: what is written into a copy would be lost."""
     if not isinstance(op, CallTIRInplaceOp) or op.impurity is None:
         return []
     return [target for target in op.targets if target >= 0]
+
+
+def along(placement: Placement) -> int | None:
+    """The dimension of which workers have tiles."""
+    return placement.dim if isinstance(placement, Shard) else None
 
 
 def is_stored(value: SSAValue) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 from typing import TypeAlias, TypeVar, cast
 
 from xdsl.ir import Operation, SSAValue
@@ -50,8 +51,10 @@ class Factors:
     """How the terms along factors that no result has are combined."""
     even: frozenset[str] = frozenset()
     """Factors that run over dimensions of different sizes, which the number of workers has to divide."""
-    blocks: Mapping[str, Dim] = field(default_factory=dict[str, Dim])
-    """Factors that run over dimensions of whole blocks, whose number the number of workers has to divide."""
+    units: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
+    """How many elements of the dimension of each operand and result belong to one step of a factor, as the features of
+    a head: they stay on one worker.
+    """
     local: Mapping[str, LocalOp] = field(default_factory=dict[str, LocalOp])
     """Factors along which a worker has to know which tile it has: the op on its tiles is not the op alone. No tile may
     be empty.
@@ -69,13 +72,13 @@ class Factors:
         found = [label for labels in (*self.operands, *self.results) for label in labels if label is not None]
         return list(dict.fromkeys(found))
 
-    def placements(self, factor: str | None) -> Choice:
-        """What operands and results are, if workers share the work along a factor; without one, all do everything."""
-        operands = tuple(_placement(labels, factor) for labels in self.operands)
-        results = tuple(_placement(labels, factor) for labels in self.results)
-        if factor is not None and factor in self.reduced:
-            results = tuple(Partial(self.reduced[factor]) for _ in self.results)
-        return Choice(factor, operands, results)
+    def step(self, factor: str, index: int) -> int:
+        """How many elements of operand or result `index` belong to one step of a factor."""
+        return self.units[factor][index] if factor in self.units else 1
+
+    def unit(self, factor: str, index: int, placement: Shard) -> int:
+        """How many steps of a factor stay on one worker, if operand or result `index` is placed so."""
+        return placement.unit // gcd(placement.unit, self.step(factor, index))
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,8 @@ class Choice:
     results: tuple[Placement, ...]
 
 
-def _placement(labels: Labels, factor: str | None) -> Placement:
-    return Shard(labels.index(factor)) if factor is not None and factor in labels else REPLICATE
-
+NO_UNITS: Mapping[str, Collection[int]] = {}
+"""No factor of which several steps stay on one worker."""
 
 Rule: TypeAlias = "Callable[[OpT], Factors | None]"
 
@@ -115,32 +117,80 @@ def factors_of(op: Operation) -> Factors | None:
     return rule(op)
 
 
-def choices(op: Operation, factors: Factors, axis: MeshAxis) -> Iterator[Choice]:
-    """How workers along an axis can share an op: in any case all do everything."""
-    yield factors.placements(None)
+def choice(op: Operation, factors: Factors, factor: str | None, axis: MeshAxis, unit: int = 1) -> Choice:
+    """What operands and results are, if workers along an axis share an op along a factor, so many steps of which stay
+    on one worker; without one, all do everything.
+    """
+    values, labels = (*op.operands, *op.results), (*factors.operands, *factors.results)
+    placed: list[Placement] = [REPLICATE] * len(values)
+    for index, own in enumerate(labels if factor is not None else ()):
+        if factor is not None and factor in own:
+            along = own.index(factor)
+            placed[index] = tiles_of(values[index], along, unit * factors.step(factor, index), axis)
+    if factor is not None and factor in factors.reduced:
+        placed[len(op.operands) :] = [Partial(factors.reduced[factor])] * len(op.results)
+    return Choice(factor, tuple(placed[: len(op.operands)]), tuple(placed[len(op.operands) :]))
+
+
+def tiles_of(value: SSAValue, dim: int, unit: int, axis: MeshAxis) -> Shard:
+    """Tiles of a dimension in units, which are not mentioned where tiles are equally large anyway."""
+    size, workers = dims(value)[dim], axis.size.constant_value
+    even = size is not None and workers is not None and divides(workers * unit, size)
+    return Shard(dim) if even else Shard(dim, unit)
+
+
+def choices(
+    op: Operation, factors: Factors, axis: MeshAxis, units: Mapping[str, Collection[int]] = NO_UNITS
+) -> Iterator[Choice]:
+    """How workers along an axis can share an op: in any case all do everything. Of some factors, so many steps may have
+    to stay on one worker.
+    """
+    yield choice(op, factors, None, axis)
     for factor in factors.names:
-        if admits(op, factors, factor, axis):
-            yield factors.placements(factor)
+        for unit in sorted({1, *units.get(factor, ())}):
+            if admits(op, factors, factor, axis, unit):
+                yield choice(op, factors, factor, axis, unit)
 
 
-def admits(op: Operation, factors: Factors, factor: str, axis: MeshAxis) -> bool:
-    """Whether tiles along a factor fit each other: each dimension has a size, and those of different sizes divide.
+def units_of(factors: Factors, placements: Sequence[Placement]) -> dict[str, set[int]]:
+    """How many steps of each factor stay on one worker, where operands and results are placed so."""
+    found: dict[str, set[int]] = {}
+    for index, (labels, placement) in enumerate(zip((*factors.operands, *factors.results), placements, strict=True)):
+        factor = labels[placement.dim] if isinstance(placement, Shard) and placement.dim < len(labels) else None
+        if factor is not None and isinstance(placement, Shard):
+            found.setdefault(factor, set()).add(factors.unit(factor, index, placement))
+    return found
+
+
+def admits(op: Operation, factors: Factors, factor: str, axis: MeshAxis, unit: int = 1) -> bool:
+    """Whether tiles along a factor fit each other: each dimension has a size, and they have equally many steps, or
+    workers divide them.
 
     A greatest or least element, and one that is taken, needs a tile that is not empty.
     """
-    sizes = [size for _, size in dims_of(op, factors, factor)]
-    if any(size is None for size in sizes) or axis.size.constant_value is None:
+    sizes, workers = list(sizes_of(op, factors, factor)), axis.size.constant_value
+    known = [(size, step * unit) for size, step in sizes if size is not None]
+    if len(known) < len(sizes) or workers is None:
         return False
-    workers, known = axis.size.constant_value, [size for size in sizes if size is not None]
-    if factor in factors.blocks:
-        return divides(workers, factors.blocks[factor])
     if factor in factors.even:
-        return all(divides(workers, size) for size in known)
-    if len(set(known)) != 1 and factor not in factors.equal:
+        return unit == 1 and all(divides(workers, size) for size, _ in known)
+    if not all(divides(step, size) for size, step in known):
+        return False
+    counts = [floordiv(size, constant(step)) for size, step in known]
+    if len(set(counts)) != 1 and factor not in factors.equal:
         return False
     if factor in factors.local or factors.reduced.get(factor) in ("min", "max"):
-        return fills(workers, known[0])
+        return unit == 1 and fills(workers, counts[0])
     return True
+
+
+def sizes_of(op: Operation, factors: Factors, factor: str) -> Iterator[tuple[Dim | None, int]]:
+    """The dimensions that a factor runs over, each with how many elements belong to a step."""
+    for index, (value, labels) in enumerate(
+        zip((*op.operands, *op.results), (*factors.operands, *factors.results), strict=True)
+    ):
+        if factor in labels and isinstance(value.type, TensorType) and value.type.dims is not None:
+            yield value.type.dims[labels.index(factor)], factors.step(factor, index)
 
 
 def divides(workers: int, size: Dim) -> bool:

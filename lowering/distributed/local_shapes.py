@@ -19,7 +19,7 @@ from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import ShapeType, StructInfo, TensorType, TupleType
 from tir_dialect.analysis.loop_groups import LoopGroup
 from tir_dialect.analysis.structure import block_of, loop_of
-from tir_dialect.dims import Dim, symbol
+from tir_dialect.dims import Dim, constant, floordiv, symbol
 from tir_dialect.fast_ops import ops_in
 from tir_dialect.ops.arithmetic import DimOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -44,12 +44,16 @@ class LocalShapes:
         self._taken.add(name)
         return name
 
-    def exact(self, size: Dim, axis: MeshAxis) -> Dim:
+    def exact(self, size: Dim, axis: MeshAxis, unit: int = 1) -> Dim:
         """The tile of a dimension along an axis, as an expression."""
-        return own_tile(size, axis.size, self.indices[axis.name])
+        return own_tile(in_units(size, unit), axis.size, self.indices[axis.name]) * unit
 
-    def tile(self, size: Dim, axis: MeshAxis) -> Dim:
-        """The tile of a dimension along an axis: a symbol where it is not the same for all workers."""
+    def tile(self, size: Dim, axis: MeshAxis, unit: int = 1) -> Dim:
+        """The tile of a dimension along an axis: a symbol, times the unit, where it is not the same for all workers;
+        `VerifyException` unless the unit divides the dimension.
+        """
+        if unit != 1:
+            return self.tile(in_units(size, unit), axis) * unit
         exact = self.exact(size, axis)
         if exact.symbols.isdisjoint({str(self.indices[axis.name])}):
             return exact
@@ -79,7 +83,7 @@ class LocalShapes:
         """The type of a worker's part of a value, with expressions only."""
         return self._localized(info, self.exact)
 
-    def _localized(self, info: StructInfo, tile: Callable[[Dim, MeshAxis], Dim]) -> StructInfo:
+    def _localized(self, info: StructInfo, tile: Callable[[Dim, MeshAxis, int], Dim]) -> StructInfo:
         if isinstance(info, TupleType):
             return TupleType(self._localized(field, tile) for field in info.fields)
         if not isinstance(info, TensorType) or info.sharding is None:
@@ -91,8 +95,16 @@ class LocalShapes:
             size = dims[at]
             if size is None:
                 raise VerifyException(f"expected dimension {at} to be known, of which workers have tiles, got {info}")
-            dims[at] = tile(size, axis)
+            dims[at] = tile(size, axis, info.sharding.units[at])
         return TensorType(dims, info.dtype, info.device)
+
+
+def in_units(size: Dim, unit: int) -> Dim:
+    """How many units a dimension consists of; `VerifyException` unless it provably consists of such."""
+    found = floordiv(size, constant(unit))
+    if found * unit != size:
+        raise VerifyException(f"expected a dimension of which {unit} is a divisor, got {size}")
+    return found
 
 
 def tiled_function(func: PrimFuncOp, groups: Sequence[LoopGroup]) -> PrimFuncOp:

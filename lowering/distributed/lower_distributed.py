@@ -15,11 +15,11 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import fail
-from lowering.distributed.factors import Factors, admits, factors_of
+from lowering.distributed.factors import Factors, choices, factors_of, units_of
 from lowering.distributed.local_shapes import LocalShapes
 from lowering.distributed.mesh import MeshPass, shardings_in
 from lowering.distributed.propagate_sharding import captured
-from lowering.distributed.redistribution import FEWEST, STEPS, collective, sharding_of
+from lowering.distributed.redistribution import FEWEST, STEPS, Step, collective, sharding_of
 from lowering.locations import inherit_location
 from lowering.registry import Pass
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
@@ -44,7 +44,15 @@ from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.match import match_types
-from relax_dialect.struct_info.sharding import MeshAxis, Partial, Replicate, ShardingAttr, coordinates, tile_bounds
+from relax_dialect.struct_info.sharding import (
+    MeshAxis,
+    Partial,
+    Replicate,
+    Shard,
+    ShardingAttr,
+    coordinates,
+    tile_bounds,
+)
 from relax_dialect.struct_info.symbols import erase_to_scope, free_symbols, substitute
 from relax_dialect.struct_info.types import (
     FuncType,
@@ -55,7 +63,7 @@ from relax_dialect.struct_info.types import (
     TupleType,
     as_struct_infos,
 )
-from tir_dialect.dims import constant
+from tir_dialect.dims import MatchError, constant, match
 from tir_dialect.dtypes import from_numpy
 from tir_dialect.types import SymbolAttr
 from tir_dialect.weights import Weight, WeightAttr
@@ -364,14 +372,10 @@ class _LocalFunction:
         made.attributes = dict(op.attributes)
         self._keep(op, made)
         sharding = op.result.type.sharding
-        for dim, axis in sharding.shards.items() if sharding is not None else ():
-            size, count = (op.result.type.dims or ())[dim], axis.size.constant_value
-            if size is None or count is None:
-                fail(op, f"expected known dimensions, got {op.result.type}")
-            tile, index = self.shapes.tile(size, axis), self.shapes.indices[axis.name]
-            cut = RedistributeReplicaToShardOp(self.values[op.result], count, dim, axis.name, tile, index)
-            self._insert(cut)
-            self.values[op.result] = cut.result
+        for axis, placement in sharding.data if sharding is not None else ():
+            if isinstance(placement, Shard):
+                step = Step(op, op.result.type, axis, self.shapes, self._insert)
+                self.values[op.result] = step.make(self.values[op.result], Replicate(), placement)
 
     def _keep(self, old: Operation, new: Operation) -> None:
         for result, made in zip(old.results, new.results, strict=True):
@@ -392,11 +396,10 @@ class _LocalFunction:
         for at, axis in enumerate(self.mesh.mesh):
             operands = tuple(sharding_of(value, self.mesh).placements[at] for value in op.operands)
             results = tuple(sharding_of(value, self.mesh).placements[at] for value in op.results)
-            for factor in (None, *factors.names):
-                choice = factors.placements(factor)
-                fits = factor is None or admits(op, factors, factor, axis)
-                if fits and (choice.operands, choice.results) == (operands, results):
-                    found |= {} if factor is None else {factor: axis}
+            units = units_of(factors, (*operands, *results))
+            for each in choices(op, factors, axis, units):
+                if (each.operands, each.results) == (operands, results):
+                    found |= {} if each.factor is None else {each.factor: axis}
                     break
             else:
                 fail(
@@ -515,9 +518,10 @@ class TileOfConstant(RewritePattern):
 
     @op_rewrite_pattern
     def match_and_rewrite(self, op: RedistributeReplicaToShardOp, rewriter: PatternRewriter) -> None:
-        constant, group = op.x.owner, op.group_name
-        if not isinstance(constant, ConstantOp) or (array := constant.array) is None or op.index is None:
+        found, group = _elements(op.x), op.group_name
+        if found is None or op.index is None:
             return
+        constant, array = found
         begin, end = tile_bounds(array.shape[op.along], op.num_workers.value.data, self.at[group])
         tile = np.ascontiguousarray(array[(slice(None),) * op.along + (slice(begin, end),)])
         name = constant.weight_name
@@ -529,3 +533,26 @@ class TileOfConstant(RewritePattern):
             rewriter.replace(op, [], [made.result])
         else:
             rewriter.replace(op, MatchCastOp(made.result, op.result.type))
+
+
+def _elements(value: SSAValue) -> tuple[ConstantOp, np.ndarray] | None:
+    """A constant, and its elements in the shape of a value that is a constant, perhaps reshaped and cast."""
+    op = value.owner
+    if isinstance(op, ConstantOp):
+        return None if op.array is None else (op, op.array)
+    if not isinstance(op, MatchCastOp | ReshapeOp) or (found := _elements(op.operands[0])) is None:
+        return None
+    if isinstance(op, MatchCastOp):
+        return found
+    constant, array = found
+    infos = [each.type for each in (op.x, op.result)]
+    dims = [info.known_dims for info in infos if isinstance(info, TensorType)]
+    if None in dims:
+        return None
+    before, after = (each or () for each in dims)
+    try:
+        symbols = match(before, array.shape)
+    except MatchError:
+        return None
+    known = all(dim.symbols <= symbols.keys() for dim in after)
+    return (constant, array.reshape([dim.evaluate(symbols) for dim in after])) if known else None

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.distributed.factors import dims, divides, factors_of
+from lowering.distributed.factors import dims
 from lowering.distributed.propagate_sharding import GATHERED
 from lowering.distributed.split_stages import STAGE
 from lowering.relax.call_graph import CallGraph
@@ -29,6 +29,7 @@ from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.sharding import REPLICATE, Placement, Shard, ShardingAttr
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import constant, floordiv
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ LLAMA_PACKED = Plan(
     | {f"*.{part}_proj.weight": Shard(1) for part in ("o", "down")}
     | {"*embed_tokens.weight": Shard(0), "lm_head.weight": Shard(0)}
 )
-"""Of decoders from GGUF files, whose matrices are packed: (outputs, bytes of inputs). Workers share inputs if they
-divide the number of blocks, else they have the whole matrix."""
+"""Of decoders from GGUF files, whose matrices are packed: (outputs, bytes of inputs). Workers have tiles of
+inputs that consist of whole blocks, or the whole matrix if it has fewer blocks."""
 
 LLAMA_POOLS = Plan({f"{name}*": Shard(1) for name in ("keys", "values", "key_scales", "value_scales")})
 """The heads of its caches in pages, (pages, heads, positions of a page, head size)."""
@@ -193,10 +194,11 @@ def _named(func: FuncOp) -> Iterator[tuple[str, SSAValue]]:
 
 
 def _fits(placement: Placement, value: SSAValue, workers: int) -> bool:
-    """Whether tiles of a packed matrix consist of whole blocks; else each call would gather it."""
-    packed = [factors_of(op) for op in _users(value) if isinstance(op, DequantizeBlocksOp)]
-    counts = [count for factors in packed if factors is not None for count in factors.blocks.values()]
-    return placement != Shard(len(dims(value)) - 1) or all(divides(workers, count) for count in counts)
+    """Whether there is a whole block of a packed matrix for each worker."""
+    packed = [op.block_format for op in _users(value) if isinstance(op, DequantizeBlocksOp)]
+    row = dims(value)[-1:]
+    counts = [size and floordiv(size, constant(each.bytes)).constant_value for each in packed for size in row]
+    return placement != Shard(len(dims(value)) - 1) or all(count is None or count >= workers for count in counts)
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:

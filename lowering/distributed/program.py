@@ -93,7 +93,8 @@ class Distribution:
             return value
         index: list[slice] = [slice(None)] * np.ndim(value)
         for dim, axis in info.sharding.shards.items():
-            index[dim] = slice(*tile_bounds(np.shape(value)[dim], self.mesh[axis.name], at[axis.name]))
+            unit = info.sharding.units[dim]
+            index[dim] = slice(*tile_bounds(np.shape(value)[dim], self.mesh[axis.name], at[axis.name], unit))
         return np.ascontiguousarray(value[tuple(index)])
 
     @property

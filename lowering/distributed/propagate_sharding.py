@@ -13,14 +13,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail, refuse
 from lowering.distributed.cost import FLOPS_PER_BYTE, all_gather, bytes_of, estimate, redistribution, work
-from lowering.distributed.demands import Demands, is_stored, written_in_place
-from lowering.distributed.factors import Choice, Factors, admits, choices
+from lowering.distributed.demands import Demands, along, is_stored, written_in_place
+from lowering.distributed.factors import Choice, Factors, admits, choices, units_of
 from lowering.distributed.mesh import MeshPass, shardings_in
 from lowering.locations import inherit_location
 from relax_dialect.ops.callees import find_relax_function
 from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp, yielded
-from relax_dialect.ops.distributed import LocalViewOp, PlacementOp, RedistributeOp
+from relax_dialect.ops.distributed import AnnotateShardingOp, LocalViewOp, PlacementOp, RedistributeOp
 from relax_dialect.ops.shapes import ShapeOfOp, TupleGetOp, TupleOp
 from relax_dialect.ops.signature import LoopOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
@@ -99,8 +99,10 @@ class _Propagation:
 
     def run(self) -> None:
         for param in self.func.params:
-            if isinstance(param.type, TensorType) and param.type.sharding is None:
+            if isinstance(param.type, TensorType):
                 self._share(param, [self._wanted(param, at) for at in self.axes])
+        for op in [op for op in self.func.walk() if isinstance(op, AnnotateShardingOp)]:
+            self._annotate(op)
         self._block(self.func.body.block)
         old = self.func.function_type
         params = as_struct_infos(param.type for param in self.func.params)
@@ -135,6 +137,12 @@ class _Propagation:
                 self._decide(op, self.demands.rules[op])
             elif not isinstance(op, YieldOp):  # the op with the region says what it yields
                 self._require_whole(op)
+
+    def _annotate(self, op: AnnotateShardingOp) -> None:
+        """Says in which units workers have tiles, if what is made of them needs some."""
+        sharding = self.mesh.with_placements([self._wanted(op.result, at) for at in self.axes])
+        op.placement = StringAttr(", ".join(map(str, sharding.placements)))
+        self._share(op.result, sharding.placements)
 
     def _require_whole(self, op: Operation) -> None:
         """Gives an op everything that it takes, or uses in its regions, as all workers have it."""
@@ -227,7 +235,7 @@ class _Propagation:
             fitting = (
                 each
                 for each in options
-                if isinstance(each, Shard) and each not in found and _is_tiled(dims, each.dim, hidden)
+                if isinstance(each, Shard) and each.dim not in map(along, found) and _is_tiled(dims, each.dim, hidden)
             )
             found.append(next(fitting, REPLICATE))
         return found
@@ -330,13 +338,13 @@ class _Propagation:
         """Shares an op along each axis by what costs least."""
         chosen: list[Choice] = []
         for at in self.axes:
-            asked = {factor for _, factor, _ in self.demands.factors_in(op, factors, at)} | self._present(
-                op, factors, at
-            )
+            units = units_of(factors, [self._placements(value)[at] for value in (*op.operands, *op.results)])
+            for each in self.demands.factors_in(op, factors, at):
+                units.setdefault(each.factor, set()).add(each.unit)
             found = [
                 choice
-                for choice in choices(op, factors, self.mesh.mesh[at])
-                if (choice.factor is None or choice.factor in asked) and _is_free(choice, chosen)
+                for choice in choices(op, factors, self.mesh.mesh[at], units)
+                if (choice.factor is None or choice.factor in units) and _is_free(choice, chosen)
             ]
             for index in written_in_place(op):
                 placement = self._placements(op.operands[index])[at]
@@ -377,24 +385,17 @@ class _Propagation:
         factors = self.demands.rules.get(op)
         if factors is None or op.parent_block() is not _block_of(value):
             return False
-        for operand, labels in zip(op.operands, factors.operands, strict=True):
+        for index, (operand, labels) in enumerate(zip(op.operands, factors.operands, strict=True)):
             for at in axes if operand is value else ():
                 placement = self._placements(value)[at]
                 factor = labels[placement.dim] if isinstance(placement, Shard) else None
-                if factor is None or not admits(op, factors, factor, self.mesh.mesh[at]):
+                if factor is None or not isinstance(placement, Shard):
+                    return False
+                if not admits(op, factors, factor, self.mesh.mesh[at], factors.unit(factor, index, placement)):
                     return False
         infos = [each.type for each in (value, *op.results)]
         taken, *given = [estimate(bytes_of(info)) if isinstance(info, TensorType) else 0 for info in infos]
         return sum(given) <= taken
-
-    def _present(self, op: Operation, factors: Factors, at: int) -> set[str]:
-        """The factors along which operands are shared."""
-        found = set[str]()
-        for operand, labels in zip(op.operands, factors.operands, strict=True):
-            placement = self._placements(operand)[at]
-            if isinstance(placement, Shard) and placement.dim < len(labels):
-                found |= {label for label in (labels[placement.dim],) if label is not None}
-        return found
 
     def _cost(self, op: Operation, factors: Factors, choice: Choice, at: int) -> tuple[int, float]:
         """How many parameters and constants are gathered, whose tiles are there to save memory; and bytes that a
@@ -480,7 +481,7 @@ def _is_free(choice: Choice, others: Sequence[Choice]) -> bool:
     for other in others:
         pairs = zip((*choice.operands, *choice.results), (*other.operands, *other.results), strict=True)
         for one, two in pairs:
-            if isinstance(one, Shard) and one == two:
+            if isinstance(one, Shard) and along(one) == along(two):
                 return False
             if isinstance(one, Partial) and isinstance(two, Partial) and one != two:
                 return False

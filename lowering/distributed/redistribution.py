@@ -7,23 +7,28 @@
 | `P` | `R` | `relax.ccl.allreduce` |
 | `P` | `S[d]` | `relax.ccl.reduce_scatter` |
 | `S[d]` | `S[e]` | `relax.ccl.all_to_all` |
+
+Tiles of units are tiles of a dimension of units, before and after which a tensor is reshaped: `[8 * h]` to `[h, 8]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.diagnostics import fail
-from lowering.distributed.local_shapes import LocalShapes
+from lowering.distributed.local_shapes import LocalShapes, in_units
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.collective import AllGatherOp, AllReduceOp, AllToAllOp, ReduceScatterOp
 from relax_dialect.ops.distributed import AnnotateShardingOp, PlacementOp, RedistributeOp, RedistributeReplicaToShardOp
+from relax_dialect.ops.manipulation import ReshapeOp
+from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.struct_info.sharding import MeshAxis, Partial, Placement, Replicate, Shard, ShardingAttr
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, constant
 
 
 def sharding_of(value: SSAValue, mesh: ShardingAttr) -> ShardingAttr:
@@ -115,7 +120,8 @@ class OneAxisAtATime(RewritePattern):
 
 
 def _is_taken(now: list[Placement], at: int, new: Placement) -> bool:
-    return isinstance(new, Shard) and any(other == new for axis, other in enumerate(now) if axis != at)
+    others = [other.dim for axis, other in enumerate(now) if axis != at and isinstance(other, Shard)]
+    return isinstance(new, Shard) and new.dim in others
 
 
 FEWEST = (AnnotationIsRedistribution(), DropRedistribution(), MergeRedistributions())
@@ -138,46 +144,96 @@ def collective(op: PlacementOp, x: SSAValue, shapes: LocalShapes, insert: Callab
     if not changed:
         return x
     ((axis, old, new),) = changed
-    info = op.x.type
-    dims = info.dims if isinstance(info, TensorType) else None
-    if dims is None or (count := axis.size.constant_value) is None:
-        fail(op, f"expected a tensor of known rank on a mesh of known size, got {info}")
-    made = _step(op, x, axis, count, dims, shapes, old, new)
-    insert(made)
-    return made.results[0]
+    step = Step(op, op.x.type, axis, shapes, insert)
+    if isinstance(old, Shard) and isinstance(new, Shard) and old.dim == new.dim:  # tiles of other units
+        return step.make(step.make(x, old, Replicate()), Replicate(), new)
+    return step.make(x, old, new)
 
 
-def _step(
-    op: PlacementOp,
-    x: SSAValue,
-    axis: MeshAxis,
-    count: int,
-    dims: tuple[Dim | None, ...],
-    shapes: LocalShapes,
-    old: Placement,
-    new: Placement,
-) -> Operation:
-    def size(at: int) -> Dim:
-        found = dims[at]
+@dataclass
+class Step:
+    """What a worker does for a redistribution along one axis, of a tensor whose whole has such a type."""
+
+    op: Operation
+    info: Attribute
+    axis: MeshAxis
+    shapes: LocalShapes
+    insert: Callable[[Operation], object]
+
+    def make(self, x: SSAValue, old: Placement, new: Placement) -> SSAValue:
+        """The worker's part of the result, `x` being its part of the operand."""
+        shards = [each for each in (old, new) if isinstance(each, Shard)]
+        units = {each.dim: each.unit for each in shards if each.unit != 1}
+        made = self._collective(self._split(x, units), old, new, units)
+        self.insert(made)
+        if not units:
+            return made.results[0]
+        dims = list(self._known(x))
+        if isinstance(old, Shard):
+            dims[old.dim] = self._size(old.dim)
+        if isinstance(new, Shard):
+            dims[new.dim] = self.shapes.tile(self._size(new.dim), self.axis, new.unit)
+        return self._reshaped(made.results[0], dims)
+
+    def _split(self, x: SSAValue, units: Mapping[int, int]) -> SSAValue:
+        """A tensor with dimensions of units, and of what these consist of."""
+        if not units:
+            return x
+        dims: list[Dim] = []
+        for at, dim in enumerate(self._known(x)):
+            dims += [in_units(dim, units[at]), constant(units[at])] if at in units else [dim]
+        return self._reshaped(x, dims)
+
+    def _reshaped(self, x: SSAValue, dims: Sequence[Dim]) -> SSAValue:
+        shape = ShapeOp(dims)
+        self.insert(shape)
+        reshaped = ReshapeOp(x, shape.result)
+        self.insert(reshaped)
+        return reshaped.result
+
+    def _collective(self, x: SSAValue, old: Placement, new: Placement, units: Mapping[int, int]) -> Operation:
+        """The exchange of a tensor with dimensions of units."""
+        axis, count = self.axis, self.axis.size.constant_value
+        if count is None:
+            fail(self.op, f"expected a mesh of known size, got {axis}")
+
+        def at(dim: int) -> int:
+            return dim + sum(other < dim for other in units)
+
+        def size(dim: int) -> Dim:
+            return in_units(self._size(dim), units.get(dim, 1))
+
+        def tile(dim: int) -> Dim:
+            return self.shapes.tile(size(dim), axis)
+
+        match old, new:
+            case Replicate(), Shard(dim):
+                index = self.shapes.indices[axis.name]
+                return RedistributeReplicaToShardOp(x, count, at(dim), axis.name, tile(dim), index)
+            case Shard(dim), Replicate():
+                return AllGatherOp(x, count, axis=at(dim), group=axis.name, size=size(dim))
+            case Partial(by), Replicate():
+                return AllReduceOp(x, by, group=axis.name)
+            case Partial(by), Shard(dim):
+                return ReduceScatterOp(x, count, at(dim), by, axis.name, tile(dim))
+            case Shard(dim), Shard(other):
+                return AllToAllOp(x, count, at(other), at(dim), axis.name, tile(other), size(dim))
+            case _:
+                fail(self.op, f"expected a placement that {old} can become, got {new}: nobody makes terms of a tensor")
+
+    def _size(self, at: int) -> Dim:
+        """A dimension of the whole."""
+        info = self.info
+        found = info.dims[at] if isinstance(info, TensorType) and info.dims is not None else None
         if found is None:
-            fail(op, f"expected dimension {at} to be known, got {op.x.type}", "name it by a relax.match_cast")
+            fail(self.op, f"expected dimension {at} to be known, got {info}", "name it by a relax.match_cast")
         return found
 
-    match old, new:
-        case Replicate(), Shard(dim):
-            index = shapes.indices[axis.name]
-            return RedistributeReplicaToShardOp(x, count, dim, axis.name, shapes.tile(size(dim), axis), index)
-        case Shard(dim), Replicate():
-            return AllGatherOp(x, count, axis=dim, group=axis.name, size=size(dim))
-        case Partial(by), Replicate():
-            return AllReduceOp(x, by, group=axis.name)
-        case Partial(by), Shard(dim):
-            return ReduceScatterOp(x, count, dim, by, axis.name, shapes.tile(size(dim), axis))
-        case Shard(dim), Shard(other):
-            tile = shapes.tile(size(other), axis)
-            return AllToAllOp(x, count, other, dim, axis.name, tile, size(dim))
-        case _:
-            fail(op, f"expected a placement that {old} can become, got {new}: nobody makes terms of a tensor")
+    def _known(self, x: SSAValue) -> tuple[Dim, ...]:
+        dims = x.type.known_dims if isinstance(x.type, TensorType) else None
+        if dims is None:
+            fail(self.op, f"expected known dimensions, got {x.type}", "name them by a relax.match_cast")
+        return dims
 
 
 def _mesh(sharding: ShardingAttr) -> str:

@@ -30,8 +30,9 @@ class PlacementOp(Operator, ABC):
 
     The workers stand in a mesh of so many along each axis; the axes have names, `axis0, axis1` unless they are given.
     For each axis of it, the placement says that all workers have all (`R`), which dimension is cut into tiles, one for
-    each (`S[0]`), or that they have terms of a sum or another combination (`P`, `P[max]`). A tensor is written with the
-    shape of the whole, of which a placement changes no value; its type says how it is shared.
+    each (`S[0]`; `S[0:4]` where four elements each stay together), or that they have terms of a sum or another
+    combination (`P`, `P[max]`). A tensor is written with the shape of the whole, of which a placement changes no value;
+    its type says how it is shared.
 
     C1: the sizes of the mesh are at least 1.
     C2: the placement has `R`, `S[dimension]` or `P` for each axis of the mesh, and no dimension twice.
@@ -162,6 +163,8 @@ def tiles_of(inference: Inference, sharding: ShardingAttr) -> dict[int, int]:
     for dim, axis in sharding.shards.items():
         if axis.size.constant_value is None:
             inference.fail(f"expected a constant size of the mesh along axis {axis.name}, got {axis.size}")  # C1
+        if sharding.units[dim] != 1:
+            inference.fail(f"expected tiles of equal size, without units, got {sharding.text}")  # C1
         found[dim] = axis.size.constant_value
     if len(found) + sharding.placements.count(REPLICATE) != len(sharding.placements):
         inference.fail(f"expected placements R or S[dimension], got {sharding.text}")  # C2

@@ -1,8 +1,9 @@
 """How the workers of a mesh share a tensor: an attribute of its type, `sharding<x = 2: S[0], y = p: R>`.
 
 The workers of a mesh are numbered along named axes, the last of which counts fastest. For each axis a *placement* says
-what the workers along it have: each its tile of a dimension, all the same, or terms whose sum is the tensor. A sharding
-says where the elements of a tensor are, never what they are.
+what the workers along it have: each its tile of a dimension, all the same, or terms whose sum is the tensor. Tiles may
+consist of whole units, as of the features of a head: `S[1:64]`. A sharding says where the elements of a tensor are,
+never what they are.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ REDUCTIONS = ("sum", "prod", "min", "max")
 
 @dataclass(frozen=True)
 class Shard:
-    """The workers have tiles of a dimension, in their order; `S[0]`."""
+    """The workers have tiles of a dimension, in their order: `S[0]`; of whole units, `S[0:64]`."""
 
     dim: int
+    unit: int = 1
+    """How many elements stay on one worker."""
 
     def __str__(self) -> str:
-        return f"S[{self.dim}]"
+        return f"S[{self.dim}]" if self.unit == 1 else f"S[{self.dim}:{self.unit}]"
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,11 @@ class ShardingAttr(Data[tuple[tuple[MeshAxis, Placement], ...]]):
         return {placement.dim: axis for axis, placement in self.data if isinstance(placement, Shard)}
 
     @property
+    def units(self) -> dict[int, int]:
+        """How many elements of each of these dimensions stay on one worker."""
+        return {placement.dim: placement.unit for placement in self.placements if isinstance(placement, Shard)}
+
+    @property
     def workers(self) -> int | None:
         """How many workers the mesh has, if that is a number."""
         sizes = [axis.size.constant_value for axis in self.mesh]
@@ -143,6 +151,8 @@ class ShardingAttr(Data[tuple[tuple[MeshAxis, Placement], ...]]):
         if len(set(dims)) != len(dims):
             raise VerifyException(f"expected each dimension to be sharded once, got {self.text}")
         for placement in self.placements:
+            if isinstance(placement, Shard) and placement.unit < 1:
+                raise VerifyException(f"expected units of at least one element, got {placement}")
             if isinstance(placement, Partial) and placement.by not in REDUCTIONS:
                 raise VerifyException(f"expected terms combined by {', '.join(REDUCTIONS)}, got {placement}")
 
@@ -178,11 +188,12 @@ def _parse_placement(parser: AttrParser) -> Placement:
         return Partial()
     if word == "S":
         parser.parse_punctuation("[")
-    found = (
-        Shard(parser.parse_integer(allow_boolean=False, allow_negative=False))
-        if word == "S"
-        else Partial(parser.parse_identifier(" as what terms are combined by"))
-    )
+    if word == "P":
+        found: Placement = Partial(parser.parse_identifier(" as what terms are combined by"))
+    else:
+        dim = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        has_unit = parser.parse_optional_punctuation(":") is not None
+        found = Shard(dim, parser.parse_integer(allow_boolean=False, allow_negative=False) if has_unit else 1)
     parser.parse_punctuation("]")
     return found
 
@@ -193,8 +204,9 @@ def placements_of(text: str) -> tuple[Placement, ...]:
     for word in (each.strip() for each in text.split(",") if text.strip()):
         kind, bracket, inner = word.partition("[")
         inner = inner.removesuffix("]") if bracket and word.endswith("]") else ""
-        if kind == "S" and inner.isdecimal():
-            found.append(Shard(int(inner)))
+        dim, colon, unit = inner.partition(":")
+        if kind == "S" and dim.isdecimal() and (unit.isdecimal() or not colon):
+            found.append(Shard(int(dim), int(unit or 1)))
         elif kind == "P" and bool(bracket) == bool(inner):
             found.append(Partial(inner or "sum"))
         elif word == "R":
@@ -209,12 +221,14 @@ def tile_size(size: Dim, workers: Dim) -> Dim:
     return ceildiv(size, workers)
 
 
-def own_tile(size: Dim, workers: Dim, index: Dim) -> Dim:
+def own_tile(size: Dim, workers: Dim, index: Dim, unit: int = 1) -> Dim:
     """How many elements of a dimension the worker `index` has, with the fewest that are the same for all.
 
     If the number of workers divides the dimension, all have equally many. Else all have as many as that divided
-    upwards, except that the last ones have what is left, or nothing.
+    upwards, except that the last ones have what is left, or nothing. So it is with units, which divide the dimension.
     """
+    if unit != 1:
+        return own_tile(floordiv(size, constant(unit)), workers, index) * unit
     if (count := workers.constant_value) is not None:
         whole = floordiv(size, constant(count))
         if whole * count == size:
@@ -223,9 +237,9 @@ def own_tile(size: Dim, workers: Dim, index: Dim) -> Dim:
     return maximum(constant(0), minimum(tile, size - index * tile))
 
 
-def tile_bounds(size: int, workers: int, index: int) -> tuple[int, int]:
+def tile_bounds(size: int, workers: int, index: int, unit: int = 1) -> tuple[int, int]:
     """Where the tile of a worker begins and ends."""
-    tile = -(-size // workers)
+    tile = -(-size // (workers * unit)) * unit
     return min(index * tile, size), min((index + 1) * tile, size)
 
 

@@ -207,6 +207,34 @@ def kernels() -> None:
         assert_same(function(x), run(module, "main", [x]), CLOSE, f"rank {RANK}")
 
 
+HEADS = """relax.func @main[%n](%x: !relax.tensor<[1, n, 8], f32>,
+    %w: !relax.tensor<[8, 20], f32, sharding<MESH: S[1]>>, %o: !relax.tensor<[20, 8], f32>) -> !relax.object {
+  %0 = relax.matmul %x, %w
+  %s = relax.shape [1, n, 5, 4]
+  %1 = relax.reshape %0, %s
+  %2 = relax.nn.attention %1, %1, %1
+  %t = relax.shape [1, n, 20]
+  %3 = relax.reshape %2, %t
+  %4 = relax.matmul %3, %o
+  %5 = relax.dist.redistribute %0 mesh = [COUNT] placement = "S[1]" axes = "x"
+  %6 = relax.dist.redistribute %0 mesh = [COUNT] placement = "R" axes = "x"
+  %7 = relax.tuple(%4, %5, %6)
+  relax.return %7
+}"""
+
+
+def heads() -> None:
+    """Five heads, which workers do not divide: each has whole ones, and what is gathered or moved is in their order."""
+    module = parse_module(HEADS.replace("MESH", f"x = {SIZE}").replace("COUNT", str(SIZE)))
+    rng = np.random.default_rng(5)
+    args = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((1, 3, 8), (8, 20), (20, 8))]
+    for mode in ("native", "bytecode"):
+        function = ShardedProgram(module, {"x": SIZE}, mode=mode, timeout=60)
+        assert_same(function(*args), run(module, "main", args), CLOSE, f"rank {RANK}")
+        rows = -(-5 // SIZE) * 4
+        assert [np.shape(each)[-1] for each in function.arguments(*args)[2:3]] == [max(0, min(rows, 20 - RANK * rows))]
+
+
 def several_meshes() -> None:
     """Programs of different meshes are called in turn; those of one mesh have its communicators together."""
     module = parse_module(layer())
@@ -484,6 +512,7 @@ WELL = (
     other_calls,
     sharded,
     kernels,
+    heads,
     several_meshes,
     models,
     small_model,

@@ -42,7 +42,7 @@ WELL = [
     (f"collectives+{EXCHANGES}", 3),
     pytest.param("collectives", 4, marks=pytest.mark.slow),
     (
-        "large+sums+messages+begun+nothing_between+other_calls+sharded+kernels+several_meshes+named_weights+pipeline",
+        "large+sums+messages+begun+nothing_between+other_calls+sharded+kernels+heads+several_meshes+named_weights+pipeline",
         2,
     ),  # starting ranks takes longer than what they do
     *(pytest.param("models", workers, marks=pytest.mark.slow) for workers in (1, 2, 4)),

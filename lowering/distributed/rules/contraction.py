@@ -5,7 +5,8 @@ L2: `matmul` along the contracted dimension: each worker has a term of the sum.
 L3: `outer` along both dimensions.
 L4: `einsum` along every letter; one that the result does not have gives terms of a sum.
 T1: attention along the batch.
-T2: attention along the heads. Where a head of keys serves several of queries, workers have to divide both numbers.
+T2: attention along the heads. The heads of queries that one of keys serves stay on one worker; if there is one for all,
+workers have it as a whole.
 T3: attention along the queries, unless a causal mask counts them.
 R1: reductions along every dimension that stays.
 R2: `sum`, `prod`, `max` and `min` along a reduced dimension: each worker has a term. Of empty tiles there is no
@@ -73,6 +74,7 @@ from relax_dialect.ops.reduction import (
     VarianceOp,
 )
 from relax_dialect.ops.vision import BoxNMSOp, GetValidCountsOp, ROIAlignOp, ROIPoolOp
+from tir_dialect.dims import floordiv
 
 
 @shards(MatmulOp)
@@ -139,7 +141,17 @@ def attention(op: AttentionOp | AttentionBiasOp) -> Factors:
     operands += [("h",)] * (op.sink is not None)
     heads = [dims(value)[named.index("h")] for value, named in zip((op.q, op.k), operands, strict=False)]
     shared = [tuple(None if label in whole else label for label in each) for each in (*operands, labels(out, queries))]
-    return Factors(shared[:-1], shared[-1:], even=frozenset() if heads[0] == heads[1] else frozenset("h"))
+    if heads[1] == ONE != heads[0]:
+        for at in (1, 2):
+            shared[at] = tuple(None if label == "h" else label for label in shared[at])
+        return Factors(shared[:-1], shared[-1:])
+    q_heads, kv_heads = heads
+    if q_heads == kv_heads:
+        return Factors(shared[:-1], shared[-1:])
+    each = None if q_heads is None or kv_heads is None else floordiv(q_heads, kv_heads).constant_value
+    if each is None:
+        return Factors(shared[:-1], shared[-1:], even=frozenset("h"))
+    return Factors(shared[:-1], shared[-1:], units={"h": [1 if at in (1, 2) else each for at in range(len(shared))]})
 
 
 _TERMS: dict[type[ReductionOp], str] = {SumOp: "sum", ProdOp: "prod", MaxOp: "max", MinOp: "min"}

@@ -6,13 +6,12 @@ whole there. So `astype`, too.
 A2: `prelu` along every dimension, of which the one of its axis is that of the slopes, too.
 A3: softmax along every dimension but its axis.
 Q1: `quantize` and `dequantize` along every dimension; the one of the axis is that of scales and zero points, too.
-Q2: `dequantize_blocks` along every dimension; along the last one if workers divide the number of blocks, which stay in
-one piece.
+Q2: `dequantize_blocks` along every dimension, the last one by blocks, which stay in one piece.
 C1: `full`, `zeros` and `ones` along every dimension, and so the ones that are like another tensor.
 C2: `tril` and `triu` along every dimension but the last two.
 M1: `permute_dims`, `expand_dims` and `squeeze` along every dimension that operand and result have.
 M2: `reshape` and `flatten` along dimensions that stay, and along the first of those that are made one, or that one
-becomes, if workers divide it: then tiles stay in one piece.
+becomes: by units, so that tiles stay in one piece. Where units are not known, workers have to divide the dimensions.
 M3: `broadcast_to` along every dimension of the result; the operand is needed as a whole where it is broadcast.
 M4: `flip` along every dimension but its axis.
 Y1: `dropout`, which leaves a tensor as it is, along every dimension.
@@ -31,6 +30,7 @@ J3: `repeat` along every dimension but its axis, and `tile` along those that it 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import lcm
 
 from lowering.distributed.factors import Factors, Labels, broadcast, dims, named, shards
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, LogSoftmaxOp, PreluOp, SoftmaxBase, SoftmaxOp, SoftplusOp
@@ -58,7 +58,7 @@ from relax_dialect.ops.rearranging import (
     PadOp,
     ReverseSequenceOp,
 )
-from tir_dialect.dims import Dim, constant, floordiv, product
+from tir_dialect.dims import Dim, product
 
 
 def elementwise(op: Operator) -> Factors:
@@ -101,10 +101,8 @@ def by_axis(op: QuantizeOp | DequantizeOp) -> Factors:
 @shards(DequantizeBlocksOp)
 def blocks(op: DequantizeBlocksOp) -> Factors:
     """Q2."""
-    labels = named("d", len(dims(op.packed)))
-    row = dims(op.packed)[-1]
-    count = {} if row is None else {str(labels[-1]): floordiv(row, constant(op.block_format.bytes))}
-    return Factors([labels], [labels], blocks=count)
+    labels, block = named("d", len(dims(op.packed))), op.block_format
+    return Factors([labels], [labels], units={str(labels[-1]): (block.bytes, block.elements)})
 
 
 @shards(FullOp, ZerosOp, OnesOp)
@@ -166,16 +164,19 @@ def reshape(op: ReshapeOp | FlattenOp) -> Factors | None:
     old, new = dims(op.x), dims(op.result)
     if None in old or None in new:
         return None
-    left, right, even = _match([d for d in old if d is not None], [d for d in new if d is not None])
+    left, right, steps = _match([d for d in old if d is not None], [d for d in new if d is not None])
     shapes: tuple[Labels, ...] = (left,) if isinstance(op, FlattenOp) else (left, ())
-    return Factors(shapes, [right], even=frozenset(even))
+    units = {factor: (own[0], *(1 for _ in shapes[1:]), own[1]) for factor, own in steps.items() if own is not None}
+    return Factors(shapes, [right], even=frozenset(steps.keys() - units.keys()), units=units)
 
 
-def _match(old: Sequence[Dim], new: Sequence[Dim]) -> tuple[Labels, Labels, set[str]]:
-    """The factors of both shapes: groups of dimensions with equal products, of which the first ones belong together."""
+def _match(old: Sequence[Dim], new: Sequence[Dim]) -> tuple[Labels, Labels, dict[str, tuple[int, int] | None]]:
+    """The factors of both shapes: groups of dimensions with equal products, of which the first ones belong together.
+    Of groups of several dimensions, how many elements of these belong to one step, if that is known.
+    """
     left: list[str | None] = [None] * len(old)
     right: list[str | None] = [None] * len(new)
-    even: set[str] = set()
+    steps: dict[str, tuple[int, int] | None] = {}
     i = j = 0
     while i < len(old) and j < len(new):
         end, stop = _group(old, new, i, j)
@@ -185,9 +186,18 @@ def _match(old: Sequence[Dim], new: Sequence[Dim]) -> tuple[Labels, Labels, set[
         if first is not None and last is not None:
             left[first] = right[last] = f"d{i}"
             if end - first > 1 or stop - last > 1:
-                even.add(f"d{i}")
+                rows = [product(dims).constant_value for dims in (old[first + 1 : end], new[last + 1 : stop])]
+                steps[f"d{i}"] = _steps(*rows)
         i, j = end, stop
-    return tuple(left), tuple(right), even
+    return tuple(left), tuple(right), steps
+
+
+def _steps(one: int | None, other: int | None) -> tuple[int, int] | None:
+    """How many rows of so many elements have to stay together, so that both kinds of rows stay in one piece."""
+    if not one or not other:
+        return None
+    piece = lcm(one, other)
+    return piece // one, piece // other
 
 
 def _leading(shape: Sequence[Dim], begin: int, end: int) -> int | None:

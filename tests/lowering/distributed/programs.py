@@ -31,13 +31,15 @@ class Program:
     def pick(self, options: object) -> object:
         return self.draw(st.sampled_from(list(options)))
 
-    def placement(self, rank: int) -> list[str]:
-        """A random placement for each axis, no dimension twice."""
-        free = list(range(rank))
+    def placement(self, shape: Shape) -> list[str]:
+        """A random placement for each axis, no dimension twice; even dimensions perhaps by pairs."""
+        free = list(range(len(shape)))
         found: list[str] = []
         for _ in self.mesh:
             dim = self.draw(st.sampled_from([None, *free]))
-            found.append("R" if dim is None else f"S[{dim}]")
+            pairs = dim is not None and (shape[dim] in ("4", "6") or shape[dim].startswith("2 *"))
+            unit = ":2" if pairs and self.draw(st.booleans()) else ""
+            found.append("R" if dim is None else f"S[{dim}{unit}]")
             free = [each for each in free if each != dim]
         return found
 
@@ -68,7 +70,7 @@ class Program:
     def annotate(self, name: str, shape: Shape) -> None:
         """Annotates a value, or moves it."""
         op = self.pick(("annotate_sharding", "redistribute"))
-        text = ", ".join(self.placement(len(shape)))
+        text = ", ".join(self.placement(shape))
         mesh = ", ".join(map(str, self.mesh.values()))
         self.emit(f'relax.dist.{op} {name} mesh = [{mesh}] placement = "{text}" axes = "{", ".join(self.mesh)}"', shape)
 
@@ -89,7 +91,7 @@ class Program:
             return f"!relax.tensor<[{', '.join(shape)}], f32{axes}>"
 
         chosen = [at == 0 or self.draw(st.booleans()) for at in range(len(self.params))]
-        shardings = [self.placement(len(shape)) if on else None for on, shape in zip(chosen, self.params, strict=True)]
+        shardings = [self.placement(shape) if on else None for on, shape in zip(chosen, self.params, strict=True)]
         params = ", ".join(f"%p{at}: {info(*pair)}" for at, pair in enumerate(zip(self.params, shardings, strict=True)))
         results = ", ".join(name for name, _ in self.values[-2:])
         body = "\n  ".join([*self.lines, f"%r = relax.tuple({results})", "relax.return %r"])
@@ -405,7 +407,7 @@ def _call(program: Program, name: str, shape: Shape) -> None:
         return
     sharding = ""
     if program.draw(st.booleans()):
-        places = zip(program.mesh.items(), program.placement(len(shape)), strict=True)
+        places = zip(program.mesh.items(), program.placement(shape), strict=True)
         sharding = ", sharding<" + ", ".join(f"{axis} = {count}: {place}" for (axis, count), place in places) + ">"
     param, result = program.fresh(), program.fresh()
     info = program.type(shape)[:-1] + f"{sharding}>"

@@ -250,3 +250,21 @@ relax.func @cast[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>) -> !
   %1 = relax.dist.redistribute %0 mesh = [2] placement = "R" axes = "x"
   relax.return %1
 }
+
+// -----
+
+// Tiles of units are gathered as tiles of a dimension of units.
+// CHECK-LABEL: relax.func @units[%x_index, %n](%workers: !relax.shape<[2, x_index, n]>, %x: !relax.tensor<[n, 4 * max(0, min(3 - 2 * x_index, 2))], f32>)
+// CHECK-NEXT:    %0 = relax.shape [max(0, min(3 - 2 * x_index, 2))]
+// CHECK-NEXT:    %1, %tile_x = relax.match_cast %0 : !relax.shape<[tile_x]> binds [tile_x]
+// CHECK-NEXT:    %x_1 = relax.match_cast %x : !relax.tensor<[n, 4 * tile_x], f32>
+// CHECK-NEXT:    %2 = relax.shape [n, tile_x, 4]
+// CHECK-NEXT:    %3 = relax.reshape %x_1, %2
+// CHECK-NEXT:    %4 = relax.ccl.allgather %3 num_workers = 2 axis = 1 size = 3 group = "x"
+// CHECK-NEXT:    %5 = relax.shape [n, 12]
+// CHECK-NEXT:    %6 = relax.reshape %4, %5
+// CHECK-NEXT:    relax.return %6
+relax.func @units[%n](%x: !relax.tensor<[n, 12], f32, sharding<x = 2: S[1:4]>>) -> !relax.tensor<[n, 12], f32> {
+  %0 = relax.dist.redistribute %x mesh = [2] placement = "R" axes = "x"
+  relax.return %0
+}

@@ -47,13 +47,12 @@ relax.func @whole_axis[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>
 
 // -----
 
-// Heads stay in one piece: two workers divide four heads, but not three.
+// Heads stay in one piece: two workers have two of four heads each, and two and one of three.
 // CHECK-LABEL: relax.func @heads[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>, %y: !relax.tensor<[n, 3, 2], f32, sharding<x = 2: S[1]>>) -> !relax.object
 // CHECK-NEXT:    %s = relax.shape [n, 4, 2]
 // CHECK-NEXT:    %0 = relax.reshape %x, %s : !relax.tensor<[n, 4, 2], f32, sharding<x = 2: S[1]>>
 // CHECK-NEXT:    %t = relax.shape [n, 6]
-// CHECK-NEXT:    %y_1 = relax.dist.redistribute %y mesh = [2] placement = "R" axes = "x"
-// CHECK-NEXT:    %1 = relax.reshape %y_1, %t
+// CHECK-NEXT:    %1 = relax.reshape %y, %t : !relax.tensor<[n, 6], f32, sharding<x = 2: S[1:2]>>
 // CHECK-NEXT:    %2 = relax.tuple(%0, %1)
 // CHECK-NEXT:    relax.return %2
 relax.func @heads[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>, %y: !relax.tensor<[n, 3, 2], f32, sharding<x = 2: S[1]>>) -> !relax.object {
@@ -63,6 +62,33 @@ relax.func @heads[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>, %y:
   %1 = relax.reshape %y, %t
   %2 = relax.tuple(%0, %1)
   relax.return %2
+}
+
+// -----
+
+// What workers have of columns follows from the heads that are made of them.
+// CHECK-LABEL: relax.func @columns_of_heads[%n](%x: !relax.tensor<[n, 8], f32>, %w: !relax.tensor<[8, 6], f32, sharding<x = 2: S[1:2]>>) -> !relax.object
+// CHECK-NEXT:    %0 = relax.matmul %x, %w : !relax.tensor<[n, 6], f32, sharding<x = 2: S[1:2]>>
+// CHECK-NEXT:    %s = relax.shape [n, 3, 2]
+// CHECK-NEXT:    %1 = relax.reshape %0, %s : !relax.tensor<[n, 3, 2], f32, sharding<x = 2: S[1]>>
+// CHECK-NEXT:    relax.return %1
+relax.func @columns_of_heads[%n](%x: !relax.tensor<[n, 8], f32>, %w: !relax.tensor<[8, 6], f32, sharding<x = 2: S[1]>>) -> !relax.object {
+  %0 = relax.matmul %x, %w
+  %s = relax.shape [n, 3, 2]
+  %1 = relax.reshape %0, %s
+  relax.return %1
+}
+
+// -----
+
+// One of three workers would have nothing of two heads: columns stay as they are, and are moved.
+// CHECK-LABEL: relax.func @fewer_heads_than_workers[%n]({{.*}}%w: !relax.tensor<[8, 6], f32, sharding<x = 3: S[1]>>)
+// CHECK:         relax.dist.redistribute %0 mesh = [3] placement = "S[1:3]" axes = "x"
+relax.func @fewer_heads_than_workers[%n](%x: !relax.tensor<[n, 8], f32>, %w: !relax.tensor<[8, 6], f32, sharding<x = 3: S[1]>>) -> !relax.object {
+  %0 = relax.matmul %x, %w
+  %s = relax.shape [n, 2, 3]
+  %1 = relax.reshape %0, %s
+  relax.return %1
 }
 
 // -----
