@@ -15,7 +15,7 @@ from typing import NamedTuple
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from lowering.diagnostics import Finding
-from lowering.distributed.factors import Factors, admits, choice, factors_of, sizes_of, tiles_of
+from lowering.distributed.factors import Factors, admits, choice, factors_of, has_pieces, sizes_of, tiles_of
 from lowering.locations import source_position
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
 from relax_dialect.ops.callees import find_relax_function
@@ -26,9 +26,9 @@ from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.signature import LoopOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
-from relax_dialect.struct_info.sharding import MeshAxis, Placement, Shard, ShardingAttr
+from relax_dialect.struct_info.sharding import Placement, Shard, ShardingAttr
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, constant, floordiv
+from tir_dialect.dims import constant, floordiv
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,9 @@ class Demands:
         unit = lcm(*(factors.unit(factor, index, shard) for index, _, shard in tiles))
         axis = self.mesh.mesh[at]
         counts = [size and floordiv(size, constant(step * unit)) for size, step in sizes_of(op, factors, factor)]
-        # With fewer pieces than workers, some would have nothing to do.
-        if not admits(op, factors, factor, axis, unit) or not all(each and has_pieces(axis, each) for each in counts):
+        workers = axis.size.constant_value or 1
+        enough = all(count is not None and has_pieces(workers, count) for count in counts)
+        if not enough or not admits(op, factors, factor, axis, unit):
             return False
         return any(
             [
@@ -233,12 +234,6 @@ def _same(op: IfOp | LoopOp) -> Iterator[Sequence[SSAValue]]:
         else:
             arguments = [op.carried(region.block)[at] for region in op.regions]
             yield (result, op.inits[at], *arguments, yielded(op.regions[-1])[at])
-
-
-def has_pieces(axis: MeshAxis, count: Dim) -> bool:
-    """Whether each worker may have one of so many pieces."""
-    number, workers = count.constant_value, axis.size.constant_value
-    return number is None or workers is None or number >= workers
 
 
 def _placement_in(info: Attribute, at: int) -> Placement | None:

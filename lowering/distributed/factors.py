@@ -166,7 +166,8 @@ def admits(op: Operation, factors: Factors, factor: str, axis: MeshAxis, unit: i
     """Whether tiles along a factor fit each other: each dimension has a size, and they have equally many steps, or
     workers divide them.
 
-    A greatest or least element, and one that is taken, needs a tile that is not empty.
+    A greatest or least element, and one that is taken, needs a tile that is not empty. Where elements stay together,
+    there has to be a piece for each worker: else some would have nothing to do.
     """
     sizes, workers = list(sizes_of(op, factors, factor)), axis.size.constant_value
     known = [(size, step * unit) for size, step in sizes if size is not None]
@@ -178,6 +179,8 @@ def admits(op: Operation, factors: Factors, factor: str, axis: MeshAxis, unit: i
         return False
     counts = [floordiv(size, constant(step)) for size, step in known]
     if len(set(counts)) != 1 and factor not in factors.equal:
+        return False
+    if factor in factors.units and not all(has_pieces(workers, count) for count in counts):
         return False
     if factor in factors.local or factors.reduced.get(factor) in ("min", "max"):
         return unit == 1 and fills(workers, counts[0])
@@ -196,6 +199,11 @@ def sizes_of(op: Operation, factors: Factors, factor: str) -> Iterator[tuple[Dim
 def divides(workers: int, size: Dim) -> bool:
     """Whether a number of workers provably divides a dimension."""
     return floordiv(size, constant(workers)) * workers == size
+
+
+def has_pieces(workers: int, count: Dim) -> bool:
+    """Whether each worker may have one of so many pieces."""
+    return count.constant_value is None or count.constant_value >= workers
 
 
 def fills(workers: int, size: Dim) -> bool:

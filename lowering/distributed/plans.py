@@ -94,12 +94,14 @@ LLAMA_CACHE = Plan({"keys*": Shard(2), "values*": Shard(2)})
 """The heads of its caches of keys and values, (batch, past, heads, head size)."""
 
 LLAMA_PACKED = Plan(
-    {f"*.{part}_proj.weight": Shard(0) for part in ("q", "k", "v", "gate", "up")}
+    {"*.experts.*": Shard(1)}
+    | {f"*.{part}_proj.weight": Shard(0) for part in ("q", "k", "v", "gate", "up")}
     | {f"*.{part}_proj.weight": Shard(1) for part in ("o", "down")}
     | {"*embed_tokens.weight": Shard(0), "lm_head.weight": Shard(0)}
 )
 """Of decoders from GGUF files, whose matrices are packed: (outputs, bytes of inputs). Workers have tiles of
-inputs that consist of whole blocks, or the whole matrix if it has fewer blocks."""
+inputs that consist of whole blocks, or the whole matrix if it has fewer blocks. Of experts, whose matrices are stacked,
+each worker has some of the outputs of all: tokens that go to one expert keep all workers busy."""
 
 LLAMA_POOLS = Plan({f"{name}*": Shard(1) for name in ("keys", "values", "key_scales", "value_scales")})
 """The heads of its caches in pages, (pages, heads, positions of a page, head size)."""

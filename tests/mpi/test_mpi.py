@@ -101,10 +101,11 @@ def test_relax_run():
 
 
 @pytest.mark.slow
-def test_a_language_model(tmp_path: Path):
+@pytest.mark.parametrize("architecture", ["llama", "qwen2moe"])
+def test_a_language_model(tmp_path: Path, architecture: str):
     """Two ranks write the text that one process writes; rank 0 prints it."""
     path = tmp_path / "model.gguf"
-    decoders.write_decoder(path, kind=GGMLQuantizationType.Q8_0)
+    decoders.write_decoder(path, architecture, GGMLQuantizationType.Q8_0)
     alone = LanguageModel.load(path).generate("abc", max_tokens=6)
     done = mpiexec(2, *PROGRAM[:2], str(path), "--mesh", "2", "--prompt", "abc", "--max-tokens", "6")
     assert done.returncode == 0, done.stderr

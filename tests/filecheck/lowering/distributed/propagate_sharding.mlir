@@ -81,9 +81,9 @@ relax.func @columns_of_heads[%n](%x: !relax.tensor<[n, 8], f32>, %w: !relax.tens
 
 // -----
 
-// One of three workers would have nothing of two heads: columns stay as they are, and are moved.
+// One of three workers would have nothing of two heads: columns stay as they are, and are gathered.
 // CHECK-LABEL: relax.func @fewer_heads_than_workers[%n]({{.*}}%w: !relax.tensor<[8, 6], f32, sharding<x = 3: S[1]>>)
-// CHECK:         relax.dist.redistribute %0 mesh = [3] placement = "S[1:3]" axes = "x"
+// CHECK:         relax.dist.redistribute %0 mesh = [3] placement = "R" axes = "x"
 relax.func @fewer_heads_than_workers[%n](%x: !relax.tensor<[n, 8], f32>, %w: !relax.tensor<[8, 6], f32, sharding<x = 3: S[1]>>) -> !relax.object {
   %0 = relax.matmul %x, %w
   %s = relax.shape [n, 2, 3]
