@@ -98,11 +98,6 @@ def attribute_symbols(attribute: Attribute) -> Iterator[str]:
         yield from iter_symbols(attribute)
 
 
-def bounds_at(op: Operation) -> Bounds:
-    """What the enclosing functions and loops say about the values of their symbols."""
-    return prover_at(op).bounds
-
-
 def prover_at(op: Operation) -> Prover:
     """A prover that knows the bounds of the symbols visible at `op`; shared by all ops with the same bounds."""
     binders: list[tuple[SymbolAttr, ...]] = []

@@ -34,7 +34,7 @@ from math import gcd
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir import BlockArgument, Operation, SSAValue, Use
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.structure.contraction import reads_panels
@@ -54,15 +54,11 @@ from tir_dialect.types import IteratorKind
 def flatten_blocks(func: PrimFuncOp) -> None:
     """Inlines each block whose iterators are those of loops, and which has only a nest with another block."""
     for outer in reversed(blocks_in(func.body)):
-        inner = _inner_block(outer) if _is_trivial(outer) else None
-        if inner is not None:
-            _merge_blocks(outer, inner)
-
-
-def _is_trivial(block: BlockOp) -> bool:
-    """Whether a block is what it contains, for each iteration of its loops."""
-    plain = block.init is None and block.condition is None and block.annotations is None
-    return plain and bool(block.iterators) and all(map(_is_loop, block.iterators))
+        is_plain = outer.init is None and outer.condition is None and outer.annotations is None
+        if is_plain and outer.iterators and all(map(_is_loop, outer.iterators)):
+            inner = _inner_block(outer)
+            if inner is not None:
+                _merge_blocks(outer, inner)
 
 
 def _is_loop(iterator: BlockIterator) -> bool:
@@ -96,7 +92,14 @@ def _merge_blocks(outer: BlockOp, inner: BlockOp) -> None:
     iterators = [(iterator.kind, iterator.binding, iterator.extent) for iterator in inner.iterators]
     added = 0
     for own in outer.iterators:
-        bound = next((each.value for each in inner.iterators if each.binding is own.value and _spans(each, own)), None)
+        spanning = (
+            each.value
+            for each in inner.iterators
+            if each.binding is own.value
+            and each.kind is IteratorKind.SPATIAL
+            and dim_of(each.extent) is dim_of(own.extent)
+        )
+        bound = next(spanning, None)
         if bound is None:
             bound = body.insert_arg(IndexType(), added)
             bound.name_hint = own.value.name_hint
@@ -112,10 +115,6 @@ def _merge_blocks(outer: BlockOp, inner: BlockOp) -> None:
             Rewriter.erase_op(op)
     Rewriter.inline_block(outer.body.block, InsertPoint.before(outer), list(outer.bindings))
     Rewriter.erase_op(outer)
-
-
-def _spans(inner: BlockIterator, outer: BlockIterator) -> bool:
-    return dim_of(inner.extent) is dim_of(outer.extent) and inner.kind is IteratorKind.SPATIAL
 
 
 CHEAP_OPS = 8
@@ -202,20 +201,19 @@ def _copies_rows(stage: Stage) -> bool:
     if not stage.accesses[load] or not stage.axes:
         return True  # the same element everywhere
     *outer, inner = stage.accesses[load]
-    alone = not any(index.strides[last].terms or _uses(index.value, stage.axes[last].value) for index in outer)
-    return alone and (inner.follows(last) or _is_quotient(inner.value, stage.axes[last].value))
-
-
-def _uses(value: SSAValue | None, axis: SSAValue) -> bool:
-    return value is not None and bool(Dependence(lambda argument: argument is axis).of(value))
-
-
-def _is_quotient(value: SSAValue | None, axis: SSAValue) -> bool:
-    op = None if value is None else value.owner
-    if not isinstance(op, arith.DivUIOp | arith.FloorDivSIOp) or op.lhs is not axis:
+    axis = stage.axes[last].value
+    uses_axis = Dependence(lambda argument: argument is axis)
+    if any(index.strides[last].terms or (index.value is not None and uses_axis.of(index.value)) for index in outer):
         return False
-    divisor = dim_of(op.rhs)
-    return divisor is not None and divisor.constant_value is not None
+    return inner.follows(last) or (inner.value is not None and _divisor(inner.value.owner, axis) is not None)
+
+
+def _divisor(op: Operation | Block, value: SSAValue) -> int | None:
+    """The number by which an op divides a value."""
+    if not isinstance(op, arith.DivUIOp | arith.FloorDivSIOp) or op.lhs is not value:
+        return None
+    size = dim_of(op.rhs)
+    return None if size is None else size.constant_value
 
 
 def _inline(stage: Stage) -> None:
@@ -244,7 +242,11 @@ def split_axis(block: BlockOp, value: BlockArgument, loop: ForOp, count: Dim, si
 
     Quotients and remainders of the axis by the size become the new iterators.
     """
-    extents = [_extent(each, loop) for each in (count, size)]
+    sizes = [_index_op(each) for each in (count, size)]
+    for op in sizes:
+        op.location = loop.location
+    Rewriter.insert_op(sizes, InsertPoint.before(loop))
+    extents = [op.results[0] for op in sizes]
     outer, inner = ForOp(extents[0], name_hint="group"), ForOp(extents[1], name_hint="member")
     for new in (outer, inner):
         new.location = loop.location
@@ -287,20 +289,17 @@ def split_axis(block: BlockOp, value: BlockArgument, loop: ForOp, count: Dim, si
     return new_block
 
 
-def _extent(value: Dim, before: Operation) -> SSAValue:
-    number = value.constant_value
-    op = DimOp(value) if number is None else arith.ConstantOp(IntegerAttr(number, IndexType()))
-    op.location = before.location
-    Rewriter.insert_op(op, InsertPoint.before(before))
-    return op.results[0]
+def _index_op(dim: Dim) -> DimOp | arith.ConstantOp:
+    """An op that has the value of a dimension."""
+    number = dim.constant_value
+    return DimOp(dim) if number is None else arith.ConstantOp(IntegerAttr(number, IndexType()))
 
 
 def _replace_by_whole(uses: Sequence[Use], group: SSAValue, member: SSAValue, size: Dim, point: InsertPoint) -> None:
     """Gives ops `group * size + member`."""
     if not uses:
         return
-    number = size.constant_value
-    factor = DimOp(size) if number is None else arith.ConstantOp(IntegerAttr(number, IndexType()))
+    factor = _index_op(size)
     product = arith.MuliOp(group, factor.results[0])
     whole = arith.AddiOp(product.result, member)
     Rewriter.insert_op([factor, product, whole], point)
@@ -365,33 +364,22 @@ def _groups(block: BlockOp) -> Iterator[tuple[BlockArgument, ForOp, int]]:
         if iterator.kind is not IteratorKind.SPATIAL or loop is None or extent is None:
             continue
         for use in iterator.value.uses:
-            size = _size(use.operation, iterator.value)
+            size = _divisor(use.operation, iterator.value)
             if size is None or size == 1 or extent is constant(size) or mod(extent, size) is not constant(0):
                 continue
-            if _is_serial(loop) and not _is_of_panels(use.operation) and not _is_of_pages(use.operation):
+            if _is_serial(loop) and not _only_addresses(use.operation):
                 yield iterator.value, loop, size
 
 
-def _size(op: Operation, value: SSAValue) -> int | None:
-    """The number by which an op divides a value."""
-    if not isinstance(op, arith.DivUIOp | arith.FloorDivSIOp) or op.lhs is not value:
-        return None
-    size = dim_of(op.rhs)
-    return None if size is None else size.constant_value
+def _only_addresses(quotient: Operation) -> bool:
+    """Whether an op computes the panel of a column, or where the number of a page is looked up, and nothing else.
 
-
-def _is_of_panels(quotient: Operation) -> bool:
-    """Whether an op computes the panel of a column, and nothing else."""
-    loads = [use.operation for result in quotient.results for use in result.uses]
-    return all(isinstance(load, LoadOp) and reads_panels(load) for load in loads)
-
-
-def _is_of_pages(quotient: Operation) -> bool:
-    """Whether an op computes where the number of a page is looked up, and nothing else: addresses depend on data, with
-    one axis or two.
+    Addresses in pages depend on data, with one axis or two.
     """
     loads = [use.operation for result in quotient.results for use in result.uses]
-    return all(isinstance(load, LoadOp) and _is_index(load) for load in loads)
+    return any(
+        all(isinstance(load, LoadOp) and is_address(load) for load in loads) for is_address in (reads_panels, _is_index)
+    )
 
 
 def _is_index(load: LoadOp) -> bool:
@@ -430,7 +418,9 @@ def _splittable(block: BlockOp, reduces: bool, chained: bool) -> Iterator[tuple[
         found = None if in_row else _looked_up_groups(value)
         if found is None and (in_row or not chained):
             found = _whole_groups(value, loop, WIDE if in_row else 1)
-        if found is not None and _fills(loop, *found):
+        extent = dim_of(loop.upper)
+        # The groups have to cover all iterations.
+        if found is not None and extent is not None and _PROVER.less_equal(found[1] * found[0], extent):
             yield value, loop, *found
 
 
@@ -455,12 +445,6 @@ def _whole_groups(value: BlockArgument, loop: ForOp, least: int) -> tuple[Dim, D
         if number is not None and number // gcd(number, least) > least and extent is not None:
             return (extent // number, constant(number)) if extent % number is constant(0) else None
     return None
-
-
-def _fills(loop: ForOp, count: Dim, size: Dim) -> bool:
-    """Whether so many groups of a size cover the iterations of a loop."""
-    extent = dim_of(loop.upper)
-    return extent is not None and bool(_PROVER.less_equal(size * count, extent))
 
 
 def _looked_up_groups(value: BlockArgument) -> tuple[Dim, Dim] | None:

@@ -13,7 +13,6 @@ from relax_dialect.dialect import Relax
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import (
     block_symbols_used,
-    bounds_at,
     called_functions,
     enclosing_module,
     find_function,
@@ -107,10 +106,10 @@ def test_the_witness_is_the_result(module: ModuleOp):
 
 
 def test_bounds_are_those_of_all_around(module: ModuleOp):
-    assert bounds_at(the(module, "shape"))["n"] == (1, 8)
-    inner = bounds_at(the(module, "exp"))
+    assert prover_at(the(module, "shape")).bounds["n"] == (1, 8)
+    inner = prover_at(the(module, "exp")).bounds
     assert (inner["n"], inner["a"]) == ((1, 8), (2, 4))
-    assert bounds_at(the(module, "yield"))["b"] == (3, None)
+    assert prover_at(the(module, "yield")).bounds["b"] == (3, None)
     assert prover_at(the(module, "shape")) is prover_at(the(module, "dataflow"))
 
 

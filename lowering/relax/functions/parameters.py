@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -139,7 +139,9 @@ def _expand_entry(func: FuncOp, plan: Sequence[_Fields]) -> None:
         if fields is None:
             position += 1
             continue
-        new = [_insert_param(block, leaf, position + index, param) for index, leaf in enumerate(leaves)]
+        new = [block.insert_arg(leaf, position + index) for index, leaf in enumerate(leaves)]
+        for each in new:
+            each.name_hint = param.name_hint
         whole = _put_together(iter(new), fields, func, made)
         param.replace_all_uses_with(whole)
         block.erase_arg(param)
@@ -166,12 +168,6 @@ def _names(func: FuncOp, plan: Sequence[_Fields]) -> list[str]:
             names.append(name if fields is None else fresh_name(name, taken))
             taken.add(names[-1])
     return names
-
-
-def _insert_param(block: Block, info: StructInfo, index: int, old: BlockArgument) -> BlockArgument:
-    new = block.insert_arg(info, index)
-    new.name_hint = old.name_hint
-    return new
 
 
 def _put_together(leaves: Iterator[SSAValue], fields: _Fields, func: FuncOp, made: list[TupleOp]) -> SSAValue:
@@ -283,8 +279,16 @@ class _Outputs:
                 if isinstance(value.owner, Operation):
                     erase_dead((value.owner,))
         for func in shrinking:
+            kept = self._kept(func)
             for call in self.functions[func]:
-                self._rewrite_call(func, call)
+                (result_type,) = as_struct_infos(call.result_types)
+                new = replace_result(call, _shrunk(result_type, kept))
+                for get in [use.operation for use in new.result.uses]:
+                    if isinstance(get, TupleGetOp):
+                        moved = TupleGetOp(new.result, kept.index(get.index.value.data))
+                        moved.result.name_hint = get.result.name_hint
+                        inherit_location(get, moved)
+                        Rewriter.replace_op(get, moved)
         return bool(shrinking)
 
     def _reads(self, func: FuncOp, call: CallOp) -> Iterator[int]:
@@ -309,17 +313,6 @@ class _Outputs:
 
     def _kept(self, func: FuncOp) -> list[int]:
         return sorted(self.read[func])
-
-    def _rewrite_call(self, func: FuncOp, call: CallOp) -> None:
-        kept = self._kept(func)
-        (result_type,) = as_struct_infos(call.result_types)
-        new = replace_result(call, _shrunk(result_type, kept))
-        for get in [use.operation for use in new.result.uses]:
-            if isinstance(get, TupleGetOp):
-                moved = TupleGetOp(new.result, kept.index(get.index.value.data))
-                moved.result.name_hint = get.result.name_hint
-                inherit_location(get, moved)
-                Rewriter.replace_op(get, moved)
 
 
 def _shrunk(info: StructInfo, kept: Sequence[int]) -> StructInfo:
@@ -379,14 +372,15 @@ class _Parameters:
 
     def __post_init__(self) -> None:
         self.needed = {func: set() for func in self.functions}
-        self._callee = {site: func for func, sites in self.functions.items() for site in sites}
+        self._callee = dict[Operation, FuncOp]((site, func) for func, sites in self.functions.items() for site in sites)
 
     def remove(self) -> bool:
         """Finds the needed parameters and removes the others; whether there were any."""
         for func, sites in self.functions.items():
             captured = min((len(given_values(site)) for site in sites), default=len(func.params))
             for index, param in enumerate(func.params):
-                if index >= captured or any(not self._hands_on(use.operation) for use in param.uses):
+                # What is only handed on to functions whose parameters may go is needed if they need it.
+                if index >= captured or any(use.operation not in self._callee for use in param.uses):
                     self._need(func, index)
         found = -1
         while found != (found := sum(map(len, self.needed.values()))):
@@ -394,8 +388,12 @@ class _Parameters:
                 self._need_for_signature(func)
         dropped = {func: self._dropped(func) for func in self.functions}
         for func, indices in dropped.items():
-            if indices:
-                self._rewrite_sites(func)
+            # Sites that only computed what another function had are gone already.
+            for site in self.functions[func] if indices else ():
+                if site.parent is not None:
+                    owners = [value.owner for value in given_values(site)]
+                    replace_values(site, self._kept_values(site))
+                    erase_dead(owner for owner in owners if isinstance(owner, Operation))
         for func, indices in dropped.items():
             if indices:
                 block = func.body.block
@@ -416,9 +414,6 @@ class _Parameters:
 
     def _dropped(self, func: FuncOp) -> list[int]:
         return [index for index in range(len(func.function_type.params)) if index not in self.needed[func]]
-
-    def _hands_on(self, op: Operation) -> bool:
-        return isinstance(op, CallOp | MakeClosureOp) and op in self._callee
 
     def _need(self, func: FuncOp, index: int) -> None:
         """Marks a parameter, and those of callers that are handed on to it."""
@@ -480,15 +475,6 @@ class _Parameters:
         else:
             result = partial_application(reduced, given, prover)
         return is_subtype(result, site.result.type, prover) is Verdict.YES
-
-    def _rewrite_sites(self, func: FuncOp) -> None:
-        """Gives the function less; sites that only computed what another function had are gone already."""
-        for site in self.functions[func]:
-            if site.parent is None:
-                continue
-            owners = [value.owner for value in given_values(site)]
-            replace_values(site, self._kept_values(site))
-            erase_dead(owner for owner in owners if isinstance(owner, Operation))
 
 
 def _can_be_entered(func: FuncType) -> bool:

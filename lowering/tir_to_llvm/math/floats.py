@@ -212,7 +212,7 @@ def _rest(f: Floats, x: SSAValue, size: SSAValue, divisor: SSAValue, quotient: S
 REGISTER = 16
 """So many f32 are in a register of 512 bits."""
 
-FLOATS, INTEGERS = VectorType(f32, [REGISTER]), VectorType(i32, [REGISTER])
+FLOATS = VectorType(f32, [REGISTER])
 DOUBLES, SHORTS = VectorType(f64, [REGISTER // 2]), VectorType(i16, [2 * REGISTER])
 _ALL, ROUNDED_AS_SET = -1, 4
 _DOWN, _TO_ZERO = 9, 11
