@@ -87,7 +87,7 @@ def _check(func: PrimFuncOp) -> None:
             inherit_location(func, ops)
             Rewriter.insert_op(ops, InsertPoint.before(first))
     if accesses:
-        from lowering.tir.hoist_guards import assert_in_bounds, hoist_checks
+        from lowering.tir.hoisted_checks import assert_in_bounds, hoist_checks
 
         if not hoist_checks(func, accesses, first):
             for each in accesses:
