@@ -117,26 +117,28 @@ class _Propagation:
     def _block(self, block: Block) -> None:
         """Decides about the ops of a block, in program order."""
         for op in list(block.ops):
-            if isinstance(op, ReturnOp):
-                self._return(op)
-            elif isinstance(op, ConstantOp):
-                self._share(op.result, [self._wanted(op.result, at) for at in self.axes])
-            elif isinstance(op, LocalViewOp):
-                self._require(op, 0, op.sharding.placements, op.x)
-            elif isinstance(op, PlacementOp | ShapeOfOp):
-                continue  # they say what they give, or want no elements
-            elif isinstance(op, TupleOp | TupleGetOp):
-                self._pass_on(op)
-            elif isinstance(op, IfOp):
-                self._branches(op)
-            elif isinstance(op, LoopOp):
-                self._loop(op)
-            elif isinstance(op, CallOp):
-                self._call(op)
-            elif op in self.demands.rules:
-                self._decide(op, self.demands.rules[op])
-            elif not isinstance(op, YieldOp):  # the op with the region says what it yields
-                self._require_whole(op)
+            match op:
+                case ReturnOp():
+                    self._return(op)
+                case ConstantOp():
+                    self._share(op.result, [self._wanted(op.result, at) for at in self.axes])
+                case LocalViewOp():
+                    self._require(op, 0, op.sharding.placements, op.x)
+                case PlacementOp() | ShapeOfOp() | YieldOp():
+                    # They say what they give, or want no elements; the op with the region says what it yields.
+                    pass
+                case TupleOp() | TupleGetOp():
+                    self._pass_on(op)
+                case IfOp():
+                    self._branches(op)
+                case LoopOp():
+                    self._loop(op)
+                case CallOp():
+                    self._call(op)
+                case _ if op in self.demands.rules:
+                    self._decide(op, self.demands.rules[op])
+                case _:
+                    self._require_whole(op)
 
     def _annotate(self, op: AnnotateShardingOp) -> None:
         """Says in which units workers have tiles, if what is made of them needs some."""

@@ -24,6 +24,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import TypeAlias
 
 from xdsl.dialects import arith, math
@@ -57,14 +58,24 @@ def simplify_exponentials(stages: Sequence[Stage], target: Target) -> bool:
     return bool(found)
 
 
-def _reductions(stages: Sequence[Stage], kind: type[Operation]) -> list[tuple[Stage, Reduction]]:
-    """The stages that reduce f32 by one op, into buffers of the function."""
-    found = [(stage, reduction) for stage in stages if (reduction := reduction_of(stage)) is not None]
-    return [each for each in found if [type(op) for op in each[1].combine] == [kind] and _is_own(each[1].stores[0])]
+_Sum: TypeAlias = Float32Type | Float64Type
 
 
-def _is_own(store: StoreOp) -> bool:
-    return isinstance(store.buffer.owner, AllocBufferOp) and isinstance(store.value.type, Float32Type)
+def _reductions(
+    stages: Sequence[Stage], kind: type[Operation], dtypes: type[_Sum] | UnionType = Float32Type
+) -> list[tuple[Stage, Reduction]]:
+    """The stages that reduce numbers of some dtypes by one op, into buffers of the function."""
+    return [
+        (stage, reduction)
+        for stage in stages
+        if (reduction := reduction_of(stage)) is not None
+        and [type(op) for op in reduction.combine] == [kind]
+        and _is_own(reduction.stores[0], dtypes)
+    ]
+
+
+def _is_own(store: StoreOp, dtypes: type[_Sum] | UnionType = Float32Type) -> bool:
+    return isinstance(store.buffer.owner, AllocBufferOp) and isinstance(store.value.type, dtypes)
 
 
 @dataclass
@@ -94,9 +105,8 @@ class _Exponentials:
             return False
         if not (self._are_only_subtracted() and self._are_only_summed() and self.total.sources[0] in self.values):
             return False
-        return all(self._is_by_axes(stage, op) for stage, op in self._accesses()) and all(
-            map(self._is_nan, self.stages)
-        )
+        accesses = ((stage, op) for stage in self.stages for op in stage.accesses if op.buffer in self.buffers)
+        return all(self._is_by_axes(stage, op) for stage, op in accesses) and all(map(self._is_nan, self.stages))
 
     def rewrite(self, target: Target) -> None:
         """Simplifies what is slow on the target: maxima, and exponentials."""
@@ -105,8 +115,9 @@ class _Exponentials:
             Rewriter.replace_op(combine, GreaterOp(source, old))
         for _, load in list(self._loads(self.total.stores[0].buffer)):
             # The sum without the scale, except in quotients of exponentials.
-            uses = [use for use in load.result.uses if not self._is_scaled_quotient(use.operation)]
-            if uses:
+            quotients = [use for use in load.result.uses if isinstance(use.operation, arith.DivfOp)]
+            scaled = [use for use in quotients if use.operation.operands[0] in self.values]
+            if uses := [use for use in load.result.uses if use not in scaled]:
                 factor = arith.ConstantOp(FloatAttr(1 / SCALE, f32))
                 product = arith.MulfOp(load.result, factor)
                 Rewriter.insert_op([factor, product], InsertPoint.after(load))
@@ -123,10 +134,6 @@ class _Exponentials:
         for stage in self.stages:
             yield from ((stage, load) for load in stage.loads if load.buffer is buffer and load not in own)
 
-    def _accesses(self) -> Iterator[tuple[Stage, Access]]:
-        for stage in self.stages:
-            yield from ((stage, op) for op in stage.accesses if op.buffer in self.buffers)
-
     def _is_by_axes(self, stage: Stage, op: Access) -> bool:
         """Whether an access is at the element, or the row, of a stage's own axes."""
         indices, rows = stage.accesses[op], len(self.greatest.stores[0].indices)
@@ -136,21 +143,18 @@ class _Exponentials:
 
     def _are_only_subtracted(self) -> bool:
         """Whether the maximum is only subtracted from the elements of its row; collects the exponentials."""
+        # What is written from the reduction to the maximum on is not the same any more.
+        later = self.stages[self.stages.index(self.top) :]
+        changed = frozenset(store.buffer for stage in later for store in stage.stores)
         for stage, load in self._loads(self.greatest.stores[0].buffer):
             for use in load.result.uses:
                 op = use.operation
                 if not isinstance(op, arith.SubfOp) or use.index != 1:
                     return False
-                if not are_equivalent(self.top, self.greatest.sources[0], stage, op.lhs, self._changed):
+                if not are_equivalent(self.top, self.greatest.sources[0], stage, op.lhs, changed):
                     return False
                 self.powers += [each.operation for each in op.result.uses if isinstance(each.operation, math.ExpOp)]
         return True
-
-    @property
-    def _changed(self) -> frozenset[SSAValue]:
-        """The buffers that are written from the reduction to the maximum on."""
-        later = self.stages[self.stages.index(self.top) :]
-        return frozenset(store.buffer for stage in later for store in stage.stores)
 
     def _are_only_summed(self) -> bool:
         """Whether exponentials are only summed and divided by the sum, at once or from memory; collects all of them."""
@@ -184,21 +188,14 @@ class _Exponentials:
         kept = (self.values if store.buffer in self.buffers else nan for store in stage.stores)
         return not wanted or all(store.value in known for store, known in zip(stage.stores, kept, strict=True))
 
-    # Rewriting
-
-    def _is_scaled_quotient(self, op: Operation) -> bool:
-        return isinstance(op, arith.DivfOp) and op.lhs in self.values
-
 
 LEAST = 64
 """With fewer elements, if their number is known, the shift is not profitable."""
 
-_Sum: TypeAlias = Float32Type | Float64Type
-
 
 def find_moments(stages: Sequence[Stage]) -> Iterator[Moments]:
     """The moments among some stages."""
-    sums = {r.stores[0].buffer: (s, r) for s in stages if (r := reduction_of(s)) is not None and _is_own_sum(r)}
+    sums = {sum_.stores[0].buffer: (stage, sum_) for stage, sum_ in _reductions(stages, arith.AddfOp, _Sum)}
     for squares in sums.values():
         for load in squares[0].loads:
             means = next((stage for stage in stages if _is_elementwise_to(stage, load.buffer)), None)
@@ -209,12 +206,6 @@ def find_moments(stages: Sequence[Stage]) -> Iterator[Moments]:
                 found = Moments(stages, *sums[total.buffer], means, *squares, load, quotient, total)
                 if found.belong_together():
                     yield found
-
-
-def _is_own_sum(reduction: Reduction) -> bool:
-    is_sum = len(reduction.combine) == 1 and isinstance(reduction.combine[0], arith.AddfOp)
-    store = reduction.stores[0]
-    return is_sum and isinstance(store.buffer.owner, AllocBufferOp) and isinstance(store.buffer_type.dtype, _Sum)
 
 
 def _is_elementwise_to(stage: Stage, buffer: SSAValue) -> bool:
@@ -245,7 +236,7 @@ class Moments:
     def dtype(self) -> _Sum:
         """The type of the sums."""
         found = self.dividend.buffer_type.dtype
-        assert isinstance(found, _Sum)  # `_is_own_sum` accepts only these
+        assert isinstance(found, _Sum)  # `_reductions` accepts only these
         return found
 
     @property
