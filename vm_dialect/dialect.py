@@ -20,8 +20,19 @@ from vm_dialect.ops.checks import (
     CheckTensorOp,
     CheckTupleOp,
 )
-from vm_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, NewTensorOp, ReadCondOp, ViewOp
-from vm_dialect.ops.shapes import MakeShapeOp, ReadIntOp, ShapeDimOp, ShapeOfOp, TensorDimOp
+from vm_dialect.ops.memory import (
+    AllocStorageOp,
+    AllocTensorOp,
+    KillOp,
+    MakeShapeOp,
+    NewTensorOp,
+    ReadCondOp,
+    ReadIntOp,
+    ShapeDimOp,
+    ShapeOfOp,
+    TensorDimOp,
+    ViewOp,
+)
 from vm_dialect.ops.structure import FuncOp, GotoOp, IfOp, ReturnOp
 from vm_dialect.ops.values import (
     ConstantSymbolOp,

@@ -55,7 +55,7 @@ from vm_dialect.ops.checks import (
     CheckTensorOp,
     CheckTupleOp,
 )
-from vm_dialect.ops.shapes import ShapeDimOp, TensorDimOp
+from vm_dialect.ops.memory import ShapeDimOp, TensorDimOp
 from vm_dialect.ops.values import ConstOp, IntOp, TupleGetOp
 
 _KINDS: dict[type[Atom], str] = {

@@ -32,11 +32,9 @@ from tir_dialect.types import DimAttr
 from vm_dialect.ops import calls as vm_calls
 from vm_dialect.ops import checks as vm_checks
 from vm_dialect.ops import memory as vm_memory
-from vm_dialect.ops import shapes as vm_shapes
 from vm_dialect.ops import structure
 from vm_dialect.ops import values as vm_values
-from vm_dialect.ops.memory import ViewOp
-from vm_dialect.ops.shapes import ShapeDimOp, TensorDimOp
+from vm_dialect.ops.memory import ShapeDimOp, TensorDimOp, ViewOp
 from vm_dialect.ops.values import DtypeOp, StrOp
 from vm_dialect.types import I64, OBJECT, ShapeType, TensorType
 from vm_dialect.types import ShapeType as VMShapeType
@@ -105,7 +103,7 @@ class ConvertShape(RewritePattern):
     @op_rewrite_pattern
     def match_and_rewrite(self, op: relax_shapes.ShapeOp, converter: Converter) -> None:
         sizes = converter.sizes.values([dim.data for dim in op.values])
-        converter.set(op.result, converter.result(vm_shapes.MakeShapeOp(sizes)))
+        converter.set(op.result, converter.result(vm_memory.MakeShapeOp(sizes)))
 
 
 class ConvertShapeOf(RewritePattern):
@@ -115,9 +113,9 @@ class ConvertShapeOf(RewritePattern):
     def match_and_rewrite(self, op: relax_shapes.ShapeOfOp, converter: Converter) -> None:
         info = op.result.type
         if info.known_dims is not None:
-            converter.set(op.result, converter.result(vm_shapes.MakeShapeOp(converter.sizes.values(info.known_dims))))
+            converter.set(op.result, converter.result(vm_memory.MakeShapeOp(converter.sizes.values(info.known_dims))))
         else:
-            converter.set(op.result, converter.result(vm_shapes.ShapeOfOp(converter.get(op.x))))
+            converter.set(op.result, converter.result(vm_memory.ShapeOfOp(converter.get(op.x))))
 
 
 class ConvertShapeGet(RewritePattern):
@@ -130,7 +128,7 @@ class ConvertShapeGet(RewritePattern):
             converter.set(op.result, converter.size(value))
         else:
             converter.set(
-                op.result, converter.result(vm_shapes.ShapeDimOp(converter.get(op.shape), op.index.value.data))
+                op.result, converter.result(vm_memory.ShapeDimOp(converter.get(op.shape), op.index.value.data))
             )
 
 
@@ -168,8 +166,8 @@ class ConvertTensorToShape(RewritePattern):
         info = op.x.type
         length = info.known_dims[0].constant_value if isinstance(info, RelaxTensorType) and info.known_dims else None
         if length is not None and converter.get(op.x).type == TensorType(1, i64):
-            elements = [converter.result(vm_shapes.ReadIntOp(converter.get(op.x), index)) for index in range(length)]
-            converter.set(op.result, converter.result(vm_shapes.MakeShapeOp(elements)))
+            elements = [converter.result(vm_memory.ReadIntOp(converter.get(op.x), index)) for index in range(length)]
+            converter.set(op.result, converter.result(vm_memory.MakeShapeOp(elements)))
             return
         value = vm_calls.CallPackedOp(TENSOR_TO_SHAPE, [converter.get(op.x)], OBJECT)
         converter.set(op.result, converter.typed(converter.result(value), op.result.type, "tensor_to_shape"))

@@ -14,8 +14,19 @@ from lowering.vm_to_llvm.plan import SIZE_OF_TENSOR, Boxed, Number, Storage, Unb
 from lowering.vm_to_llvm.state import FunctionState
 from lowering.vm_to_llvm.values import dtype_word
 from tir_dialect.fast_ops import new_op
-from vm_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, NewTensorOp, ReadCondOp, ViewOp
-from vm_dialect.ops.shapes import MakeShapeOp, ReadIntOp, ShapeDimOp, ShapeOfOp, TensorDimOp
+from vm_dialect.ops.memory import (
+    AllocStorageOp,
+    AllocTensorOp,
+    KillOp,
+    MakeShapeOp,
+    NewTensorOp,
+    ReadCondOp,
+    ReadIntOp,
+    ShapeDimOp,
+    ShapeOfOp,
+    TensorDimOp,
+    ViewOp,
+)
 from vm_dialect.types import ShapeType, TensorType
 
 _DIRECT_SIZES = 4

@@ -31,7 +31,7 @@ from tir_dialect.types import BufferType
 from vm_dialect import messages
 from vm_dialect.ops.calls import CallKernelOp
 from vm_dialect.ops.checks import AssertOp, CheckBoolOp, CheckFloatOp, CheckIntOp, CheckTensorOp
-from vm_dialect.ops.shapes import TensorDimOp
+from vm_dialect.ops.memory import TensorDimOp
 from vm_dialect.ops.structure import FuncOp, ReturnOp
 from vm_dialect.ops.values import ConstantSymbolOp
 from vm_dialect.types import I1, OBJECT, TensorType

@@ -26,8 +26,7 @@ from vm_dialect.messages import MOST_BYTES
 from vm_dialect.ops.base import ConstantOp, MayRaise
 from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, MakeClosureOp
 from vm_dialect.ops.checks import CheckApartOp, CheckOp
-from vm_dialect.ops.memory import AllocTensorOp, KillOp, ReadCondOp, ViewOp
-from vm_dialect.ops.shapes import ShapeOfOp, TensorDimOp
+from vm_dialect.ops.memory import AllocTensorOp, KillOp, ReadCondOp, ShapeOfOp, TensorDimOp, ViewOp
 from vm_dialect.ops.structure import FuncOp, GotoOp, IfOp, ReturnOp
 from vm_dialect.ops.values import IntKind
 from vm_dialect.types import F64, I1, I64, OBJECT, StorageType

@@ -32,8 +32,15 @@ from xdsl.utils.exceptions import VerifyException
 from tir_dialect.dims import Dim, Prover, floordiv, product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.fast_ops import fill_op
-from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
-from tir_dialect.ops.assembly_format import Directive, op_definition, parse_defined_operand, value_of
+from tir_dialect.ops.assembly_format import (
+    Directive,
+    annotations_attr,
+    op_definition,
+    parse_annotations,
+    parse_defined_operand,
+    print_annotations,
+    value_of,
+)
 from tir_dialect.ops.effects import VERIFIERS, Declares
 from tir_dialect.ops.memory import Buffer, BufferRegion, BufferResult, RegionAxis, axes_of, ranges, starts_and_ends
 from tir_dialect.types import BufferType, IteratorKind, IteratorKindAttr, as_name_hint, buffer_type

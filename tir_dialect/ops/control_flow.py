@@ -26,8 +26,13 @@ from xdsl.traits import HasParent, IsTerminator, NoTerminator, Pure, Recursively
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.fast_ops import as_value, fill_op
-from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
-from tir_dialect.ops.assembly_format import op_definition, parse_defined_operand
+from tir_dialect.ops.assembly_format import (
+    annotations_attr,
+    op_definition,
+    parse_annotations,
+    parse_defined_operand,
+    print_annotations,
+)
 from tir_dialect.types import LoopKind, LoopKindAttr, as_name_hint
 
 _INDEX = IndexType()

@@ -39,8 +39,15 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from tir_dialect.fast_ops import as_value, fill_op
-from tir_dialect.ops.annotations import Annotations, annotations_attr
-from tir_dialect.ops.assembly_format import Directive, State, op_definition, parse_defined_operand, value_of
+from tir_dialect.ops.assembly_format import (
+    Annotations,
+    Directive,
+    State,
+    annotations_attr,
+    op_definition,
+    parse_defined_operand,
+    value_of,
+)
 from tir_dialect.ops.effects import AllocatesResults
 from tir_dialect.types import BufferType, buffer_type
 

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute
 
 from tir_dialect.dims import Dim, DimLike, constant, symbol, to_dim
 from tir_dialect.dtypes import ElementType
-from tir_dialect.ops.annotations import Note, note_attr, note_of
+from tir_dialect.ops.assembly_format import Note, note_attr, note_of
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_expr, as_index, is_index, is_integer, number_dtype
 from tir_dialect.te.expr import OPERATORS, Expr, Operand, Scalar

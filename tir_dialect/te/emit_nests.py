@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tir_dialect.dims import Dim
-from tir_dialect.ops.annotations import annotations_attr
+from tir_dialect.ops.assembly_format import annotations_attr
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.calls import CallExternOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp

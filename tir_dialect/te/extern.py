@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tir_dialect.analysis.regions import written_buffers
 from tir_dialect.dims import Dim, constant
-from tir_dialect.ops.annotations import Note, note_of
+from tir_dialect.ops.assembly_format import Note, note_of
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, as_index

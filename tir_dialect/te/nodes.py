@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import ElementType
-from tir_dialect.ops.annotations import Note
+from tir_dialect.ops.assembly_format import Note
 from tir_dialect.te.expr import INDEX, OPERATORS, DType, Expr, Operand, Scalar
 
 IterKind: TypeAlias = 'Literal["spatial", "reduce", "scan", "opaque"]'

@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tir_dialect.analysis.regions import Region, block_regions
-from tir_dialect.ops.annotations import note_of
 from tir_dialect.ops.arithmetic import DEFAULT_ERROR, AssertOp
+from tir_dialect.ops.assembly_format import note_of
 from tir_dialect.ops.blocks import BlockOp, DeclarationOp, InitOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp

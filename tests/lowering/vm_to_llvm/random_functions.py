@@ -9,8 +9,16 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from vm_dialect.ops.calls import CallKernelOp, CallOp, CallPackedOp
 from vm_dialect.ops.checks import CheckTensorOp
-from vm_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, NewTensorOp, ViewOp
-from vm_dialect.ops.shapes import MakeShapeOp, ShapeOfOp, TensorDimOp
+from vm_dialect.ops.memory import (
+    AllocStorageOp,
+    AllocTensorOp,
+    KillOp,
+    MakeShapeOp,
+    NewTensorOp,
+    ShapeOfOp,
+    TensorDimOp,
+    ViewOp,
+)
 from vm_dialect.ops.structure import FuncOp, GotoOp, IfOp, ReturnOp
 from vm_dialect.ops.values import ConstOp, IntOp, MakeTupleOp, NullOp, StrOp, TupleGetOp
 from vm_dialect.types import I64, OBJECT, TensorType

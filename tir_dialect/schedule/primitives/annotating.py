@@ -16,7 +16,7 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange, BlockRegions, Region, block_regions
 from tir_dialect.dims import Dim, DimLike, ceildiv, constant, to_dim
 from tir_dialect.dtypes import ElementType, byte_size, parse_dtype, scalar_type
-from tir_dialect.ops.annotations import Note, note_attr
+from tir_dialect.ops.assembly_format import Note, note_attr
 from tir_dialect.ops.blocks import BlockOp, BufferViewOp, MatchBufferOp, ReadsOp, WritesOp
 from tir_dialect.ops.memory import LoadOp, RegionAxis, StoreOp
 from tir_dialect.schedule.buffers import Which, any_buffer, checked_scope, read_buffer, retype, written_buffer
