@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,14 +61,9 @@ def codegen(group: FusedOp) -> Handoff | None:
     return Handoff(FUNCTION, (program.text(),))
 
 
-@lru_cache(maxsize=1024)
-def _parsed(text: str) -> Program:
-    return Program.parse(text)
-
-
 def run(text: str, *tensors: tvm_ffi.Tensor) -> None:
     """Computes a group on tensors: its inputs, then its results, which are written in place."""
-    program = _parsed(str(text))
+    program = Program.parse(str(text))
     arrays = [to_numpy(tensor) for tensor in tensors]
     values: list[Array] = arrays[: program.inputs]
     results = dict(zip(program.outputs, arrays[program.inputs :], strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from xdsl.context import Context
@@ -354,8 +355,9 @@ class Program:
         return json.dumps({"inputs": self.inputs, "steps": steps, "outputs": self.outputs}, sort_keys=True)
 
     @staticmethod
+    @lru_cache(maxsize=1024)
     def parse(text: str) -> Program:
-        """The program that `text` gave; `ValueError` for anything else."""
+        """The program that `text` gave; `ValueError` for anything else. Texts that come again are not parsed again."""
         try:
             found = json.loads(text)
             steps = [Step(op, tuple(operands), properties) for op, operands, properties in found["steps"]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -86,15 +85,10 @@ def codegen(group: FusedOp) -> Handoff | None:
     return Handoff(FUNCTION, (program.text(),))
 
 
-@lru_cache(maxsize=1024)
-def _parsed(text: str) -> Program:
-    return Program.parse(text)
-
-
 def run(text: str, *tensors: tvm_ffi.Tensor) -> None:
     """Computes a group on tensors: its inputs, then its results. `ImportError` if PyTorch is not installed."""
     torch: Any = import_module("torch")
-    program = _parsed(str(text))
+    program = Program.parse(str(text))
     given = [torch.from_dlpack(tensor) for tensor in tensors]
     values = given[: program.inputs]
     with torch.inference_mode():

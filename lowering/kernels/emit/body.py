@@ -30,20 +30,34 @@ from tir_dialect.ops.memory import LoadOp, StoreOp, lanes_of
 from tir_dialect.ops.vectors import by_lane
 
 
-class Body:
+class StageValues:
+    """The values of a stage in the new function, whose axes have values: those of the axes are `at`."""
+
+    def __init__(self, kernel: Kernel, stage: Stage, at: Mapping[int, SSAValue]):
+        self.kernel, self.code, self.stage, self.at = kernel, kernel.code, stage, at
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.fills_cache_lines = False
+        """Whether the loops around write results in whole cache lines, so that stores may be non-temporal."""
+
+    def value(self, old: SSAValue) -> SSAValue:
+        """The new value for one of the old function."""
+        found = self.values.get(old)
+        if found is None:
+            found = self.kernel.values.get(old)
+        if found is None:
+            number = next(number for number, axis in enumerate(self.stage.axes) if axis.value is old)
+            found = self.at[number]
+        return found
+
+
+class Body(StageValues):
     """The body of a stage whose axes have values."""
 
     def __init__(self, kernel: Kernel, stage: Stage, at: Mapping[int, SSAValue], axis: int | None = None):
         """`at` has the values of axes, or of the last axis of a group; `axis` is the innermost one."""
-        self.kernel = kernel
-        self.stage = stage
-        self.code = kernel.code
+        super().__init__(kernel, stage, dict(at))
         self.axis = axis
-        self.at = dict(at)
-        self.values: dict[SSAValue, SSAValue] = {}
         self.forwarded: dict[tuple[SSAValue, AffineAccess], SSAValue] = {}
-        self.fills_cache_lines = False
-        """Whether the loops around write results in whole cache lines, so that stores may be non-temporal."""
         self.multiply = True
         """Whether divisions by a row-invariant divisor become multiplications by its reciprocal."""
         self._taken: Mapping[Operation, Block] = {}
@@ -145,16 +159,6 @@ class Body:
 
     def _is_known(self, op: Operation) -> bool:
         return bool(op.results) and op.results[0] in self.values
-
-    def value(self, old: SSAValue) -> SSAValue:
-        """The new value for one of the old function."""
-        found = self.values.get(old)
-        if found is None:
-            found = self.kernel.values.get(old)
-        if found is None:
-            number = next(number for number, axis in enumerate(self.stage.axes) if axis.value is old)
-            return self.at[number]
-        return found
 
     def _emit(self, op: Operation) -> None:
         match op:
@@ -276,7 +280,7 @@ class Lanes:
     on: SSAValue | None = None
 
 
-class Explicit:
+class Explicit(StageValues):
     """The values of a stage at given axis values; the last axis of a group has the value of all."""
 
     def __init__(
@@ -288,15 +292,9 @@ class Explicit:
         further: SSAValue | None = None,
     ):
         """All loads are offset by `further` elements."""
-        self.kernel = kernel
-        self.code = kernel.code
-        self.stage = stage
-        self.at = at
+        super().__init__(kernel, stage, at)
         self.lanes = lanes
         self.further = further
-        self.fills_cache_lines = False
-        """Whether the loops around write results in whole cache lines, so that stores may be non-temporal."""
-        self.values: dict[SSAValue, SSAValue] = {}
 
     def run(self, ops: Iterable[Operation]) -> None:
         """Emits ops of the stage whose results are not known yet; lane-invariant ones are emitted as scalars."""
@@ -312,16 +310,6 @@ class Explicit:
                     self._branch(op)
                 case _:
                     self._repeat(op)
-
-    def value(self, old: SSAValue) -> SSAValue:
-        """The new value for one of the old function."""
-        found = self.values.get(old)
-        if found is None:
-            found = self.kernel.values.get(old)
-        if found is None:
-            number = next(number for number, axis in enumerate(self.stage.axes) if axis.value is old)
-            found = self.at[number]
-        return found
 
     def widened(self, value: SSAValue) -> SSAValue:
         """A value as a vector, if there are lanes."""
