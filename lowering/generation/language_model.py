@@ -87,7 +87,7 @@ class LanguageModel:
         tokenizer: Tokenizer,
         context: int,
         sequences: int = 1,
-        cache_format: CacheFormat = "f32",
+        cache_format: CacheFormat = "f16",
         workers: int = 1,
     ):
         """`function` gives the functions of a decoder's program; there is room for `sequences` of `context` tokens.
@@ -107,7 +107,7 @@ class LanguageModel:
         *,
         context: int | None = None,
         sequences: int = 1,
-        cache_format: CacheFormat = "f32",
+        cache_format: CacheFormat = "f16",
         weight_format: str | None = None,
         activation_bits: int | None = None,
         cache: bool = True,
@@ -350,7 +350,7 @@ class _Writing:
 
 def program_of(path: str | PathLike[str]) -> ModuleOp:
     """The module of the model in a GGUF file: its `DecoderProgram`."""
-    return _module(read_file(path), "f32")
+    return _module(read_file(path), "f16")
 
 
 def _executable(
