@@ -452,13 +452,12 @@ def join_mpi(
     collectives of MPI. From then on an exception that ends this process ends all of them, which might wait for it; and
     so does its end, if they do.
 
-    `ValueError` if MPI has started another number of processes, `RuntimeError` if one of them has ended before,
-    `TimeoutError` if one does not come in ten minutes.
+    `ValueError` if MPI has started another number of processes, `RuntimeError` if one of them has ended before, or has
+    another mesh, `TimeoutError` if one does not come in ten minutes.
     """
     world = MPI.COMM_WORLD
-    wanted = prod(mesh.values())
+    wanted, sizes = prod(mesh.values()), ", ".join(f"{name} = {size}" for name, size in mesh.items())
     if world.size != wanted:
-        sizes = ", ".join(f"{name} = {size}" for name, size in mesh.items())
         raise ValueError(f"the mesh [{sizes}] has {wanted} workers, but MPI has started {world.size}")
     if world.size > 1:
         sys.excepthook = _end_all
@@ -468,7 +467,12 @@ def join_mpi(
     key = (tuple(mesh.items()), timeout, check, few, shared_memory)
     known = _joined.get(key)
     usable = known is not None and not any(group.failed for group in (known.mesh or {}).values())
-    if known is None or not world.allreduce(usable, MPI.LAND):
+    what = f"the mesh [{sizes}]" if check else f"the mesh [{sizes}] without checks"
+    everyone = world.allgather((what, usable))  # communicators of different meshes would wait for each other
+    other = next((rank for rank, (each, _) in enumerate(everyone) if each != everyone[0][0]), None)
+    if other is not None:
+        raise RuntimeError(f"workers disagree: rank 0 is at {everyone[0][0]}, rank {other} at {everyone[other][0]}")
+    if known is None or not all(usable for _, usable in everyone):
         known = _joined[key] = _everyone(mesh, timeout, check, few, shared_memory)
     known.enter()
     return known

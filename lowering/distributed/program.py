@@ -251,7 +251,7 @@ class ShardedProgram:
         `own` are patterns of parameters for which workers give their tiles instead of the whole, as of caches.
 
         `ModuleNotFoundError` without the extra `mpi`; `ValueError` if MPI has not started as many processes, or the
-        mesh is not the program's; `RuntimeError` if workers have different programs.
+        mesh is not the program's; `RuntimeError` if workers have different programs or weights.
         """
         self._own = own
         self.group = start(mesh, timeout, check)
@@ -261,6 +261,8 @@ class ShardedProgram:
             attach_arrays(module, weights)
         elif weights is not None:
             load_weights(module, os.fspath(weights), mapped=True)
+        if weights is not None:
+            self.group.agree(f"the weights {ModuleDigest(module, sampled=True).digest.hex()}")
         self.module = shard(module, mesh)
         CutConstantsPass(self.rank).apply(Context(), self.module)
         self.distribution = Distribution.of(self.module, entry)

@@ -419,6 +419,21 @@ def other_mesh() -> None:
     ShardedProgram(parse_module(layer()), {"x": SIZE + 1})
 
 
+def meshes_differ() -> None:
+    """One rank has a mesh of other axes, of as many workers."""
+    ShardedProgram(parse_module(layer()), {"x": SIZE} if RANK == 0 else {"x": SIZE, "y": 1})
+
+
+def other_weights() -> None:
+    """One rank has another file of weights, or other arrays."""
+    text = """relax.func @main(%x: !relax.tensor<[6], f32, sharding<x = 2: S[0]>>) -> !relax.object {
+      %0 = relax.constant "w" : !relax.tensor<[6], f32>
+      %1 = relax.add %x, %0
+      relax.return %1
+    }"""
+    ShardedProgram(parse_module(text), {"x": SIZE}, weights={"w": np.full(6, RANK, np.float32)})
+
+
 def one_fails() -> None:
     """An exception on one rank ends all, which wait for it."""
     function = ShardedProgram(parse_module(layer()), {"x": SIZE})
@@ -497,6 +512,8 @@ FAULTS = (
     disagree,
     other_program,
     other_mesh,
+    meshes_differ,
+    other_weights,
     one_fails,
     killed,
     late,

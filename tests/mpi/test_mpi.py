@@ -70,6 +70,11 @@ def test_a_small_model():
         ("disagree", "RuntimeError: workers disagree: rank 0 is at allreduce by sum of float32[1, 6], rank 1 at"),
         ("other_program", "RuntimeError: workers disagree: rank 0 is at the program "),
         ("other_mesh", "ValueError: the mesh [x = 3] has 3 workers, but MPI has started 2"),
+        (
+            "meshes_differ",
+            "RuntimeError: workers disagree: rank 0 is at the mesh [x = 2], rank 1 at the mesh [x = 2, y = 1]",
+        ),
+        ("other_weights", "RuntimeError: workers disagree: rank 0 is at the weights "),
         ("one_fails", "rank 1: ValueError: no memory for the weights"),
         ("killed", "signal 9"),
         ("leaves_before", "RuntimeError: rank 1 has ended before it joined the mesh"),

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from hypothesis import strategies as st
 
+from tests.lowering.distributed.layers import rearranged, recurrent, sampled
+
 SYMBOLS = ("n", "m")
 MESHES = ({"x": 1}, {"x": 2}, {"x": 3}, {"x": 4}, {"x": 6}, {"x": 2, "y": 2}, {"x": 2, "y": 3}, {"x": 1, "y": 4})
 DIMS = ("n", "m", "4", "6", "5")
@@ -505,6 +507,9 @@ _STEPS: dict[str, Callable[[Program, str, Shape], None]] = {
     "selected": _selected,
     "quantized": _quantized,
     "statistics": _statistics,
+    "sampled": sampled,
+    "recurrent": recurrent,
+    "rearranged": rearranged,
     "triangle": _triangle,
     "vectors": _vectors,
     "branch": _branch,
