@@ -107,13 +107,13 @@ def _replace_by(op: Operation, values: Sequence[SSAValue], rewriter: PatternRewr
 class MergePermutations(RewritePattern):
     """Two permutations are one: `permute_dims(permute_dims(x, p), q)  ->  permute_dims(x, p . q)`.
 
-    Or none, if that is the order of `x`. Unless somebody may write into `x` between them.
+    Or none, if that is the order of `x`. Unless somebody may write between them.
     """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: PermuteDimsOp, rewriter: PatternRewriter) -> None:
         inner = op.x.owner
-        if not isinstance(inner, PermuteDimsOp) or not unchanged_between([inner.x], inner, op):
+        if not isinstance(inner, PermuteDimsOp) or not unchanged_between([inner.x, op.x], inner, op):
             return
         outer_axes, inner_axes = permutation(op), permutation(inner)
         if outer_axes is None or inner_axes is None:

@@ -38,7 +38,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
-from relax_dialect.analysis.effects import may_write, unchanged_between
+from relax_dialect.analysis.effects import is_never_written, may_write, unchanged_between
 from relax_dialect.loading import FAMILIES, names_in
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.values import ConstantOp
@@ -242,8 +242,12 @@ class Pattern(ABC):
         return None
 
     def find(self, value: SSAValue) -> Bindings | None:
-        """The first way in which the pattern fits `value`, whoever else uses what it is made of: those ops stay."""
-        return next(self.bind(value, Bindings()), None)
+        """The first way in which the pattern fits `value`, whoever else uses what it is made of: those ops stay.
+
+        Nobody may write into any of it, so that new ops may read it wherever they stand.
+        """
+        found = self.bind(value, Bindings())
+        return next((bound for bound in found if all(is_never_written(each) for _, each in bound)), None)
 
     # Combinations
 
@@ -328,6 +332,7 @@ class _Constant(_Wildcard):
         if (
             isinstance(op, ConstantOp)
             and self._has_elements(op)
+            and is_never_written(value)
             and (extended := bound.extend(self, value)) is not None
         ):
             yield extended
@@ -447,7 +452,7 @@ def wildcard() -> Pattern:
 
 
 def is_const(elements: object | None = None) -> Pattern:
-    """A constant tensor, with these elements if they are given; an input of the match."""
+    """A constant tensor that nobody may write into, with these elements if they are given; an input of the match."""
     return _Constant(elements)
 
 

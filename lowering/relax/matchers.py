@@ -16,6 +16,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from lowering.rewriting import IndexedPattern
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, SoftplusOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.manipulation import ReshapeOp
@@ -69,8 +70,8 @@ def shape_of(value: SSAValue) -> tuple[Dim, ...]:
 
 
 def array_of(value: SSAValue) -> NDArray[Any] | None:
-    """The elements of a constant that are in this process."""
-    return value.owner.array if isinstance(value.owner, ConstantOp) else None
+    """The elements of a constant that are in this process, if nobody may write into it."""
+    return value.owner.array if isinstance(value.owner, ConstantOp) and is_never_written(value) else None
 
 
 def number_of(value: SSAValue) -> float | None:
@@ -80,8 +81,8 @@ def number_of(value: SSAValue) -> float | None:
 
 
 def is_number(value: SSAValue) -> bool:
-    """Whether a value is a constant of one element, which need not be in this process."""
-    return isinstance(value.owner, ConstantOp) and is_single_element(value)
+    """Whether a value is a constant of one element, which need not be in this process, and nobody may write into it."""
+    return isinstance(value.owner, ConstantOp) and is_single_element(value) and is_never_written(value)
 
 
 def reshaped(value: SSAValue, dims: list[Dim]) -> list[Operation]:

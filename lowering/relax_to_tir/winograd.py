@@ -36,6 +36,7 @@ from lowering.relax.fusion.fuse_ops import ANNOTATION
 from lowering.relax_to_tir.convolution import within
 from lowering.relax_to_tir.elementwise import element as element_of
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from relax_dialect.analysis.effects import may_be_written, unchanged_between
 from relax_dialect.function_symbols import KernelDims
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.convolution import Conv2dOp
@@ -385,7 +386,7 @@ class ComputeTiles(RewritePattern):
     def match_and_rewrite(self, op: Conv2dOp, rewriter: PatternRewriter) -> None:
         old, lanes = op.w.owner, self.target.lanes(32)
         elements = old.sources if isinstance(old, ConstantOp) else None
-        if not isinstance(old, ConstantOp) or elements is None or not _is_plain(op, lanes):
+        if not isinstance(old, ConstantOp) or elements is None or not _is_plain(op, lanes) or may_be_written(op.w):
             return
         data, result = (_known_dims(each) for each in (op.x, op.result))
         if data is None or result is None:
@@ -457,12 +458,13 @@ class ComputeByteTiles(RewritePattern):
     def match_and_rewrite(self, op: Conv2dOp, rewriter: PatternRewriter) -> None:
         old, lanes = op.w.owner, self.target.lanes(32)
         elements = old.sources if isinstance(old, ConstantOp) else None
-        if not isinstance(old, ConstantOp) or elements is None or not _is_of_bytes(op):
+        if not isinstance(old, ConstantOp) or elements is None or not _is_of_bytes(op) or may_be_written(op.w):
             return
         # The data of a convolution, the elements before and after rows and columns, and their value: those of a `pad`
         # before it, or zeros of its own.
         pad, own = op.x.owner, op.windows.padding
-        if not isinstance(pad, PadOp) or pad.mode.data != "constant" or any(own) or not _pads_images(pad):
+        is_read_later = isinstance(pad, PadOp) and unchanged_between([pad.x, op.x], pad, op)
+        if not isinstance(pad, PadOp) or not is_read_later or any(own) or not _pads_images(pad):
             x, padding, filler = op.x, own, 0
         else:
             top, bottom, left, right = pad.pad_width.get_values()[2:6]
@@ -506,9 +508,9 @@ def _is_of_bytes(op: Conv2dOp) -> bool:
 
 
 def _pads_images(pad: PadOp) -> bool:
-    """Whether rows and columns alone get more elements, and none is taken away."""
+    """Whether rows and columns alone get more elements, all with one value, and none is taken away."""
     widths = pad.pad_width.get_values()
-    return min(widths) >= 0 and not any((*widths[:2], *widths[6:]))
+    return pad.mode.data == "constant" and min(widths) >= 0 and not any((*widths[:2], *widths[6:]))
 
 
 def _most_channels(op: Conv2dOp) -> int:

@@ -109,7 +109,8 @@ def runs_in_pure_code(op: Operation | Block) -> bool:
 def may_be_written(value: SSAValue) -> bool:
     """Whether the function, or code that it calls, may write into the memory of a value at some time."""
     owner = value.owner
-    if isinstance(owner, Operation) and only_reads(owner) and all(only_reads(use.operation) for use in value.uses):
+    is_new = isinstance(owner, ConstantOp) or (isinstance(owner, Operation) and only_reads(owner))
+    if is_new and all(only_reads(use.operation) for use in value.uses):
         return False  # new memory that is only looked at, as most is
     pure = runs_in_pure_code(owner)
     if not pure and any(map(comes_from_outside, origins(value))):

@@ -147,7 +147,8 @@ class LayoutTransformOp(Operator, HasFolderInterface):
         inner = self.x.owner
         if not isinstance(inner, LayoutTransformOp) or (inner.source, inner.target) != (self.target, self.source):
             return None
-        return fold_to_same_type(inner.x, self.result) if may_be_view(self.result, inner.x) else None
+        unchanged = may_be_view(self.result, self.x) and may_be_view(self.result, inner.x)
+        return fold_to_same_type(inner.x, self.result) if unchanged else None
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:

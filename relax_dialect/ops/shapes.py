@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 
+from relax_dialect.external import may_be_view
 from relax_dialect.inference import Inference, InfersResultTypes
 from relax_dialect.ops.directives import Index, InferredTypes
 from relax_dialect.ops.fields import dims, integer
@@ -147,9 +148,13 @@ class TensorToShapeOp(Operator, HasFolderInterface):
         return (ShapeType(None if count is None else (None,) * count),)
 
     def fold(self) -> tuple[SSAValue] | None:
-        """There and back: `tensor_to_shape shape_to_tensor %s  ->  %s` if nothing is forgotten of its type."""
+        """There and back: `tensor_to_shape shape_to_tensor %s  ->  %s` if nothing is forgotten of its type, and nobody
+        writes into the tensor.
+        """
         maker = self.x.owner
-        return (maker.shape,) if isinstance(maker, ShapeToTensorOp) and maker.shape.type == self.result.type else None
+        if not isinstance(maker, ShapeToTensorOp) or not may_be_view(self.result, self.x):
+            return None
+        return (maker.shape,) if maker.shape.type == self.result.type else None
 
 
 @op_definition

@@ -44,6 +44,8 @@ class UnaryOp(ElementwiseOp, HasFolderInterface, ABC):
         value = inner.x if self.SCALAR.involution else self.x if self.SCALAR.idempotent else None
         if value is None or value.type != self.result.type or not may_be_view(self.result, value):
             return None
+        if not may_be_view(self.result, self.x):
+            return None  # somebody writes between the two
         return (value,)
 
 

@@ -19,6 +19,9 @@ from vm_dialect.tensors import to_numpy
 INCREMENT = "tests.impure.increment"
 """A packed function that adds 1 to what it gets."""
 
+COPY = "tests.impure.copy"
+"""A packed function that copies a tensor into another one."""
+
 SAME = "tests.impure.same"
 """A packed function that gives back what it gets."""
 
@@ -28,12 +31,18 @@ def increment(tensor: tvm_ffi.Tensor) -> None:
     to_numpy(tensor)[...] += 1
 
 
+def copy(source: tvm_ffi.Tensor, target: tvm_ffi.Tensor) -> None:
+    """Makes the elements of the second those of the first."""
+    to_numpy(target)[...] = to_numpy(source)
+
+
 def same(tensor: tvm_ffi.Tensor) -> tvm_ffi.Tensor:
     """The argument."""
     return tensor
 
 
 tvm_ffi.register_global_func(INCREMENT, increment, override=True)
+tvm_ffi.register_global_func(COPY, copy, override=True)
 tvm_ffi.register_global_func(SAME, same, override=True)
 
 HEAD = """
@@ -108,6 +117,15 @@ PROGRAMS = {
     "astype": f"%y = relax.astype %x dtype = f32 {PACKED} %p = relax.exp %y %q = relax.exp %x {END}",
     "times one": f"""%o = relax.constant dense<1.0> : tensor<f32> %y = relax.multiply %x, %o {PACKED}
         %p = relax.exp %y %q = relax.exp %x {END}""",
+    "number that is written": f"""%o = relax.constant dense<1.0> : tensor<f32> relax.call_packed "{INCREMENT}"(%o)
+        %p = relax.multiply %x, %o %q = relax.exp %x {END}""",
+    "negative of what is written": f"""%y = relax.negative %x relax.call_packed "{INCREMENT}"(%y) %p = relax.negative %y
+        %q = relax.exp %x {END}""",
+    "permute of what is written": f"""%y = relax.permute_dims %x axes = [1, 0] relax.call_packed "{INCREMENT}"(%y)
+        %p = relax.permute_dims %y axes = [1, 0] %q = relax.exp %x {END}""",
+    "shape that is written": f"""%s = relax.shape [4, n] %y = relax.shape_to_tensor %s
+        %u = relax.constant dense<[2, 4]> : tensor<2xi64> relax.call_packed "{COPY}"(%u, %y)
+        %s2 = relax.tensor_to_shape %y : !relax.shape<[_, _]> %p = relax.reshape %x, %s2 %q = relax.exp %x {END}""",
     "permute identity": f"%y = relax.permute_dims %x axes = [0, 1] {PACKED} %p = relax.exp %y %q = relax.exp %x {END}",
     "double permute": f"""%y0 = relax.permute_dims %x axes = [1, 0] %y = relax.permute_dims %y0 axes = [1, 0] {PACKED}
         %p = relax.exp %y %q = relax.exp %x {END}""",

@@ -15,6 +15,7 @@ from xdsl.traits import ConstantLike, IsTerminator
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.relax.functions.bind_params import find_entry
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.function_symbols import named_symbols
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
 from relax_dialect.ops.dataflow import DataflowOp
@@ -105,6 +106,8 @@ class _Lifting:
         if op.regions or op.has_trait(IsTerminator) or isinstance(op, TupleOp | CallTIRInplaceOp):
             return False
         if impurity_of(op) is not None or symbols_witnessed(op) or not symbols_used(op) <= self._symbols:
+            return False
+        if not all(map(is_never_written, (*op.operands, *op.results))):
             return False
         others = [value.owner for value in op.operands if value not in self._values]
         constant = all(isinstance(owner, Operation) and owner.has_trait(ConstantLike) for owner in others)

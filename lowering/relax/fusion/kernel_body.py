@@ -18,6 +18,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from lowering.locations import inherit_location
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.values import ConstantOp
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.dims import Dim, constant
@@ -167,7 +168,7 @@ Number = int | float
 def number_of(value: SSAValue) -> Number | None:
     """The element of a constant with a single one that is in this process and has no name; `None` for other values."""
     maker = value.owner
-    if not isinstance(maker, ConstantOp) or maker.weight_name is not None:
+    if not isinstance(maker, ConstantOp) or maker.weight_name is not None or not is_never_written(value):
         return None
     array: Any = maker.array
     return array.reshape(-1)[0].item() if array is not None and array.size == 1 else None

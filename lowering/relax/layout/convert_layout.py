@@ -151,9 +151,14 @@ def plan(func: FuncOp, blocking: Blocking) -> tuple[Mapping[Operation, Step], Kn
 
 
 def _step(op: Operation, known: Known) -> Step | None:
-    """The step of an op whose results have the types that can be inferred and are written into by nobody."""
+    """The step of an op whose results have the types that can be inferred and are written into by nobody, as are the
+    operands whose layout is changed where they are made.
+    """
     step = step_of(op, known)
     if step is None or not isinstance(op, Operator) or not all(map(_stays, op.results)):
+        return None
+    read_early = (value for value, role in zip(op.operands, step.roles, strict=True) if role is not Role.AS_IT_IS)
+    if not all(known.of(value) is not None or is_never_written(value) for value in read_early):
         return None
     try:
         inferred = op.infer_result_types(op.operand_types, op.properties)
@@ -303,6 +308,7 @@ def _is_profitable(op: Conv3dOp, blocking: Blocking) -> bool:
         and channels * positions >= LONG_SUM
         and op.groups.value.data == 1
         and data[1] == weights[1]
+        and is_never_written(op.w)
     )
 
 

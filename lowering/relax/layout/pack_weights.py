@@ -23,6 +23,7 @@ from lowering.kernels.gemm.dot_group_micro_kernel import LARGEST
 from lowering.kernels.structure.contraction import Contraction, find_contraction
 from lowering.kernels.structure.stages import find_inner_stages, find_program, find_stages
 from lowering.registry import Pass, pass_target
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.values import ConstantOp
@@ -469,7 +470,7 @@ class _Packing:
 
 
 def _constants(call: CallTIROp) -> Iterator[tuple[int, ConstantOp]]:
-    """The arguments of a call that are constants, by number."""
+    """The arguments of a call that are constants into which nobody may write, by number."""
     for number, value in enumerate(call.arguments):
-        if isinstance(value.owner, ConstantOp):
+        if isinstance(value.owner, ConstantOp) and is_never_written(value):
             yield number, value.owner

@@ -18,6 +18,7 @@ from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.relax.matchers import array_of
 from lowering.rewriting import op_rewrite_pattern
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.binary import AddOp, MultiplyOp
 from relax_dialect.ops.convolution import ForwardConvolutionOp
 from relax_dialect.ops.linear_algebra import MatmulOp
@@ -189,6 +190,7 @@ def _past_bias(affine: _Affine) -> _Affine:
         bias = array_of(other)
         if (
             bias is None
+            or not is_never_written(value)
             or value.type != add.result.type
             or not isinstance(value.owner, ForwardConvolutionOp | MatmulOp)
         ):
@@ -204,6 +206,8 @@ def _scaled(affine: _Affine, new: list[Operation]) -> Operation | None:
     op = affine.value.owner
     if not isinstance(op, ForwardConvolutionOp | MatmulOp) or not affine.value.has_one_use():
         return None
+    if not all(map(is_never_written, op.operands)):
+        return None  # it is computed later than before
     made = op.operands[1].owner
     weights = made.sources if isinstance(made, ConstantOp) else None
     axis = None if weights is None else _output_axis(op, affine, weights)

@@ -123,6 +123,8 @@ def magnitude(value: SSAValue) -> float | None:
     dtype, op = dtype_of(value), value.owner
     if dtype in MAGNITUDES:
         return MAGNITUDES[dtype]
+    if not is_never_written(value):
+        return None
     if isinstance(op, AstypeOp) and is_integer(op.x):
         return magnitude(op.x)
     if isinstance(op, MatmulOp):

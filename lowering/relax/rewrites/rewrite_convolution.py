@@ -24,6 +24,7 @@ from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.relax.matchers import dims_of, reshaped, shape_of
 from lowering.rewriting import op_rewrite_pattern
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.inference import ONE
 from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, ForwardConvolutionOp, TransposedConvolutionOp
@@ -384,7 +385,7 @@ class ConvertConv(RewritePattern):
             depth, filters = (depth, size) if letter == "O" else (depth * size, filters)
         # The ops that give the kernel as a matrix with a column for each filter; constants are rearranged at once.
         owner, is_transposed = op.w.owner, op.layouts[1].text[0] == "O"
-        elements = owner.sources if isinstance(owner, ConstantOp) else None
+        elements = owner.sources if isinstance(owner, ConstantOp) and is_never_written(op.w) else None
         if isinstance(owner, ConstantOp) and elements is not None:
             shape = (filters, depth) if is_transposed else (depth, filters)
             order = (1, 0) if is_transposed else (0, 1)

@@ -20,6 +20,7 @@ from lowering.registry import Pass
 from lowering.relax.insert_guards import apply_graph_patterns
 from lowering.relax.matchers import RewriteMatch, number_of
 from lowering.rewriting import op_rewrite_pattern
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.binary import DivideOp, MultiplyOp
 from relax_dialect.ops.joining import RepeatOp
@@ -69,9 +70,9 @@ def in_any_order(value: SSAValue, letters: str) -> Operand:
 
 
 def _look_through(operand: Operand, *steps: Callable[[Operand], Operand | None]) -> Operand:
-    while len(dims_of(operand.value)) == len(operand.letters):
+    while len(dims_of(operand.value)) == len(operand.letters) and is_never_written(operand.value):
         found = next((found for step in steps if (found := step(operand)) is not None), None)
-        if found is None:
+        if found is None or not is_never_written(found.value):
             break
         operand = found
     return operand
@@ -122,7 +123,7 @@ def _repeated(operand: Operand) -> Operand | None:
         same = op.axis is not None and op.axis.value.data % len(operand.letters) == position
         return replace(operand, value=op.x) if same else None
     wide = op.x.owner if isinstance(op, ReshapeOp) else None
-    if not isinstance(wide, BroadcastToOp):
+    if not isinstance(wide, BroadcastToOp) or not is_never_written(wide.x):
         return None
     narrow = wide.x.owner
     source = narrow.x if isinstance(narrow, ReshapeOp | ExpandDimsOp) else None

@@ -30,7 +30,7 @@ from lowering.relax.matchers import (
 )
 from lowering.relax.rewrites.fold_constants import constant_of
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
-from relax_dialect.analysis.effects import is_never_written
+from relax_dialect.analysis.effects import is_never_written, may_be_view
 from relax_dialect.interpreter.machine import Interpreter
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.activation import GeluOp, SiluOp
@@ -546,6 +546,8 @@ class DropIdentity(RewritePattern):
         moves = applied([each for each in chain if isinstance(each, PermuteDimsOp)], root)
         result = moves[-1].results[0] if moves else root
         values = values_of_bytes(self._interpreter, root, chain) if result.type == op.result.type else None
+        if not may_be_view(op.result, result):
+            return
         if values is not None and np.array_equal(values.view(np.uint8), np.arange(values.size)):
             rewriter.replace(op, moves, [result])
 

@@ -126,7 +126,9 @@ def _back(axes: Sequence[int]) -> list[int]:
 
 
 def _is_permuted_by(maker: object, axes: Sequence[int]) -> bool:
-    return isinstance(maker, PermuteDimsOp) and permutation(maker) == tuple(axes) and is_never_written(maker.x)
+    if not isinstance(maker, PermuteDimsOp) or permutation(maker) != tuple(axes):
+        return False
+    return is_never_written(maker.x) and is_never_written(maker.result)
 
 
 def _small_array(operand: SSAValue) -> np.ndarray | None:
@@ -288,7 +290,7 @@ class PoolBeforePermutation(RewritePattern):
         axes = permutation(maker) if isinstance(maker, PermuteDimsOp) else None
         if not isinstance(maker, PermuteDimsOp) or axes != (0, op.RANK + 1, *range(1, op.RANK + 1)):
             return
-        if dtype_of(op.x) not in (i8, ui8) or not unchanged_between([maker.x], maker, op):
+        if dtype_of(op.x) not in (i8, ui8) or not unchanged_between([maker.x, op.x], maker, op):
             return
         if any(layout.text != f"NC{letters}" for layout in op.layouts):
             return
@@ -320,7 +322,7 @@ class ReduceBeforePermutation(RewritePattern):
         inner = type(op)(maker.x, along, keepdims=True)
         new: list[Operation] = [inner]
         result = viewed(inner.result, dims_of(op.result) or (), new)
-        if unchanged_between([maker.x], maker, op) and result.type == op.result.type:
+        if unchanged_between([maker.x, op.x], maker, op) and result.type == op.result.type:
             rewriter.replace(op, new, [result])
 
 
@@ -350,6 +352,7 @@ def _is_permuted_for(operand: SSAValue, op: Elementwise) -> bool:
     maker = operand.owner
     return (
         isinstance(maker, PermuteDimsOp)
+        and is_never_written(operand)
         and (used_only_by(operand, op) or _is_undone(op, permutation(maker)) or is_left_by_one(maker))
         and dims_of(operand) is not None
         and dims_of(operand) == dims_of(op.results[0])
@@ -451,7 +454,7 @@ def _before(operand: SSAValue, view: ViewOp, new: list[Operation]) -> SSAValue |
     squeezed = () if is_single_element(operand) else _without(own, _added_units(before, after), len(after))
     if squeezed is None:
         return None
-    array = maker.array if isinstance(maker, ConstantOp) else None
+    array = array_of(operand)
     if array is not None:
         new.append(made := ConstantOp(tensor_attr(array.reshape([dim.constant_value or 0 for dim in squeezed]))))
         return made.result

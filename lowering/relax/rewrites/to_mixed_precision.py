@@ -17,6 +17,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from lowering.relax.insert_guards import apply_graph_patterns
+from lowering.relax.matchers import array_of
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written, unchanged_between
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, ReluOp
@@ -209,8 +210,7 @@ class _Values:
         maker = None if cast is None else cast.owner
         if cast is None or not isinstance(maker, Operation) or not unchanged_between([value], maker, user):
             # A conversion before the user, or another constant.
-            maker = value.owner
-            array = maker.array if isinstance(maker, ConstantOp) else None
+            array = array_of(value)
             if array is None:
                 new = AstypeOp(value, self.dtype)
             else:
