@@ -100,7 +100,7 @@ def test_shapes_are_computed_by_the_ops_that_are_named():
 
 
 def test_what_a_program_has_nothing_of_is_not_loaded(tmp_path: Path):
-    graph = ("convert_layout", "recurrent", "fold_constants", "rewrite_attention", "fold_batch_norm")
+    graph = ("convert_layout", "recurrent", "fold_constants", "rewrite_convolution", "fold_batch_norm")
     names = (*graph, "fuse_ops", "compute_bound", "scan", "tuning_database")
     assert not [name for name in names if not list(ROOT.glob(f"lowering/**/{name}.py"))], "modules with these names"
     script = f"""

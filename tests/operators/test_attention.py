@@ -18,16 +18,16 @@ SHARED = (
 SELDOM = ("scaled", "top", "bottom", "f16", "f64", "infinite", "sinks_of_f16")
 PROGRAMS = Programs(
     {
-        **{d: (QKV.format(d), "relax.nn.attention %q, %k, %v") for d in ("f32", "bf16")},
-        **{d: (NARROW.format(d), "relax.nn.attention %q, %k, %v") for d in ("f16", "f64")},
+        "f32": (QKV.format("f32"), "relax.nn.attention %q, %k, %v"),
+        **{d: (NARROW.format(d), "relax.nn.attention %q, %k, %v") for d in ("bf16", "f16", "f64")},
         "scaled": (NARROW.format("f32"), "relax.nn.attention %q, %k, %v scale = 0.125"),
         "top": (NARROW.format("f32"), 'relax.nn.attention %q, %k, %v causal_mask = "TopLeft"'),
         "bottom": (NARROW.format("f32"), 'relax.nn.attention %q, %k, %v causal_mask = "BottomRight"'),
-        "window": (QKV.format("f32"), 'relax.nn.attention %q, %k, %v causal_mask = "BottomRight" window_size = 2'),
+        "window": (NARROW.format("f32"), 'relax.nn.attention %q, %k, %v causal_mask = "BottomRight" window_size = 2'),
         "grouped": (GROUPED, "relax.nn.attention %q, %k, %v"),
         "shared": (SHARED, "relax.nn.attention %q, %k, %v"),
         "biased": (
-            f"{QKV.format('f32')}, %m: !relax.tensor<[b, h, s, t], f32>",
+            f"{NARROW.format('f32')}, %m: !relax.tensor<[b, h, s, t], f32>",
             "relax.nn.attention_bias %q, %k, %v, %m",
         ),
         "masked": (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.interpreter.operators import einsum
-from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, wide
+from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, slow_ones, wide
 
 
 def _matrices(dtype: str) -> str:
@@ -25,9 +25,12 @@ EINSUMS = (
     (f"%x: {MATRIX}, %y: {MATRIX}, %z: !relax.tensor<[m], f32>", "%x, %y, %z", "ij,ij,j->"),
     ("%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m], f32>", "%x, %y", "i,j->ij"),
 )
+MATRICES = ("f32", "f16", "bf16", "f64", "i32", "i8")
+SELDOM = ("f64", "i32", "f16")
+"""Dtypes whose GEMM is that of another with other vectors, or converts what it reads as another does."""
 PROGRAMS = Programs(
     {
-        **{dtype: (_matrices(dtype), "relax.matmul %x, %y") for dtype in ("f32", "f16", "bf16", "f64", "i32", "i8")},
+        **{dtype: (_matrices(dtype), "relax.matmul %x, %y") for dtype in MATRICES},
         "wider": (_matrices("i8"), "relax.matmul %x, %y out_dtype = i32"),
         "f16_f32": (_matrices("f16"), "relax.matmul %x, %y out_dtype = f32"),
         "vector": ("%x: !relax.tensor<[n, k], f32>, %y: !relax.tensor<[k], f32>", "relax.matmul %x, %y"),
@@ -43,7 +46,8 @@ PROGRAMS = Programs(
             for index, (params, operands, subscripts) in enumerate(EINSUMS)
         },
         "itself": ("%x: !relax.tensor<[n, n], f32>", "relax.matmul %x, %x"),
-    }
+    },
+    SELDOM,
 )
 SIZES = ((0, 3, 2), (2, 0, 3), (3, 2, 0), (1, 1, 1), (5, 7, 3), (17, 33, 9))
 
@@ -80,7 +84,7 @@ def test_products_of_no_elements(size: tuple[int, int, int]):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "f64", "i32", "i8"])
+@pytest.mark.parametrize("dtype", slow_ones(MATRICES, SELDOM))
 def test_matmul(dtype: str, size: tuple[int, int, int]):
     n, k, m = size
     x, y = random(dtype, n, k, seed=1), random(dtype, k, m, seed=2)

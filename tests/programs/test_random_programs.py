@@ -43,7 +43,7 @@ def test_inference_changes_no_result(program: Program):
 
 
 @given(programs())
-@examples(8)
+@examples(4)
 def test_modes_agree(program: Program):
     run_everywhere(program.module, program.entry, program.inputs, CLOSE)
 
