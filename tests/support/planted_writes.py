@@ -2,7 +2,7 @@
 
 A rewrite that reads an operand where its new op stands, later or earlier than the op that it replaces, is wrong as soon
 as somebody writes into that memory in between. So the programs that passes match, those of their own FileCheck tests,
-get a write of a value between two of their ops, for each value and each place.
+get a write of a value between two of their ops, for each value and each point between them.
 """
 
 from __future__ import annotations
@@ -105,11 +105,11 @@ def pipeline_of(file: Path) -> str | None:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a write is planted: behind an op of a function, counted in the order of a walk, of a value."""
+class PlantedWrite:
+    """Where a write is planted: after an op of a function, counted in the order of a walk, of a value."""
 
     op: int
-    """The op behind which it stands."""
+    """The op after which it stands."""
     maker: int | None
     """The op that makes the value; `None` for a parameter."""
     index: int
@@ -120,8 +120,8 @@ class Place:
         return func.params[self.index] if self.maker is None else ops[self.maker].results[self.index]
 
 
-def places(func: FuncOp) -> Iterator[Place]:
-    """Between which ops of a function a write of which value may be seen: after it was made or read."""
+def visible_writes(func: FuncOp) -> Iterator[PlantedWrite]:
+    """After which ops of a function a write of which value may be seen: after it was made or read."""
     ops = list(func.body.walk())
     order = {op: number for number, op in enumerate(ops)}
     values = [(None, index, value) for index, value in enumerate(func.params)]
@@ -130,11 +130,11 @@ def places(func: FuncOp) -> Iterator[Place]:
         if not holds_memory(value) or not isinstance(value.type, TensorType):
             continue
         readers = {order[use.operation] for each in views(value) for use in each.uses}
-        for place, op in enumerate(ops):
+        for number, op in enumerate(ops):
             if op.next_op is None or _is_in_closure(op) or not readers:
                 continue
-            if (maker is None or _dominates(ops[maker], op)) and (maker == place or min(readers) <= place):
-                yield Place(place, maker, index)
+            if (maker is None or _dominates(ops[maker], op)) and (maker == number or min(readers) <= number):
+                yield PlantedWrite(number, maker, index)
 
 
 def _is_in_closure(op: Operation) -> bool:
@@ -154,14 +154,14 @@ def _dominates(maker: Operation, op: Operation) -> bool:
     return around is maker or (around is not None and maker.is_before_in_block(around))
 
 
-def planted(subject: Subject, place: Place | None) -> ModuleOp | None:
+def planted(subject: Subject, point: PlantedWrite | None) -> ModuleOp | None:
     """The program with a write; `None` if it is none, as where a pure function calls this."""
     module = subject.module.clone()
     func = function_of(module, subject.function)
-    if place is not None:
+    if point is not None:
         ops = list(func.body.walk())
-        behind = ops[place.op]
-        Rewriter.insert_op(CallPackedOp(WRITE, [place.value(func, ops)]), InsertPoint.after(behind))
+        before = ops[point.op]
+        Rewriter.insert_op(CallPackedOp(WRITE, [point.value(func, ops)]), InsertPoint.after(before))
         info = func.function_type
         func.properties["function_type"] = FuncType(info.params, info.ret, pure=False, symbols=info.symbols)
     try:
@@ -217,14 +217,14 @@ def _tensors(value: object) -> Iterator[Array]:
         yield cast("Array", value)
 
 
-def fault(subject: Subject, place: Place | None) -> str | None:
+def fault(subject: Subject, point: PlantedWrite | None) -> str | None:
     """What a pass changes in a program with a write, in words; `NotRun` if there is nothing to compare."""
-    module = planted(subject, place)
+    module = planted(subject, point)
     if module is None:
         raise NotRun("no valid program")
     try:
         before = outcome(module, subject.function)
-    except Exception as error:
+    except Exception as error:  # whatever the interpreter raises: there is nothing to compare with
         raise NotRun(f"{type(error).__name__}: {error}") from error
     try:
         run_pipeline(module, subject.pipeline)
@@ -233,6 +233,7 @@ def fault(subject: Subject, place: Place | None) -> str | None:
     try:
         after = outcome(module, subject.function)
     except Exception as error:
+        # What has no interpretation, such as library calls, and weights that a pass has moved out of the program.
         if isinstance(error, NotImplementedError) or "the elements of weight" in str(error):
             raise NotRun(str(error)) from error
         return f"fails: {type(error).__name__}: {error}"
@@ -268,18 +269,18 @@ class Sweep:
     faults: list[str] = field(default_factory=list[str])
     compared: int = 0
 
-    def add(self, subject: Subject, wanted: Iterable[Place] | None = None) -> None:
-        """Plants a write at some places of a function, or at all."""
+    def add(self, subject: Subject, wanted: Iterable[PlantedWrite] | None = None) -> None:
+        """Plants some writes in a function, or all that may be seen, one at a time."""
         try:
             if fault(subject, None) is not None:
                 return  # the test program itself has other values afterwards, as where it reads what nobody has written
         except NotRun:
             return
-        for place in places(function_of(subject.module, subject.function)) if wanted is None else wanted:
+        for point in visible_writes(function_of(subject.module, subject.function)) if wanted is None else wanted:
             try:
-                found = fault(subject, place)
+                found = fault(subject, point)
             except NotRun:
                 continue
             self.compared += 1
             if found is not None:
-                self.faults.append(f"{subject.name} @{subject.function} after {subject.pipeline}: {place}: {found}")
+                self.faults.append(f"{subject.name} @{subject.function} after {subject.pipeline}: {point}: {found}")

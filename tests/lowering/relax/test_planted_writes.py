@@ -1,6 +1,6 @@
 """Passes on the programs of their own tests with a write between two ops: they compute what was computed before.
 
-A quick run sees one place in each of some functions; `slow` ones see all.
+A quick run plants one write in each of some functions; `slow` ones plant all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ import pytest
 from xdsl.ir import BlockArgument, SSAValue
 
 from relax_dialect.analysis.effects import is_never_written
-from tests.support.planted_writes import Place, Subject, Sweep, function_of, places, subjects
+from tests.support.planted_writes import PlantedWrite, Subject, Sweep, function_of, subjects, visible_writes
 
 FOLDERS = (
     "lowering/relax/rewrites/",
@@ -36,14 +36,14 @@ def _number(subject: Subject) -> int:
     return crc32(f"{subject.name} {subject.function}".encode())
 
 
-def _one(subject: Subject) -> Sequence[Place]:
-    """One of the places of a function, another one for each."""
-    found = list(places(function_of(subject.module, subject.function)))
+def _one(subject: Subject) -> Sequence[PlantedWrite]:
+    """One of the writes that may be seen in a function, another one for each."""
+    found = list(visible_writes(function_of(subject.module, subject.function)))
     return found[_number(subject) % len(found) :][:1] if found else ()
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_some_places(folder: str):
+def test_some_writes(folder: str):
     sweep = Sweep()
     for subject in _of(folder):
         if _number(subject) % EVERY == 0:
@@ -54,7 +54,7 @@ def test_some_places(folder: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_all_places(folder: str):
+def test_all_writes(folder: str):
     sweep = Sweep()
     for subject in _of(folder):
         sweep.add(subject)
