@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
@@ -110,6 +111,8 @@ def unbound_symbol(op: Operation, symbol: str, where: str) -> Finding:
     if witness is None:
         reason = "which nothing binds"
         hint = "bind it among the symbols of the function, or by a 'relax.match_cast' above"
+        if op.name == "relax.match_cast":
+            hint = f"name it in the cast, whose last results are the values of symbols: `binds [{symbol}]`"
     else:
         reason = f"whose witness {_name(witness)}{_at(witness)} does not dominate this use"
         hint = None
@@ -473,7 +476,10 @@ def declaration_error(op: Operation) -> VerifyException | None:
 
 _OPERAND = re.compile(r"operand '(\w+)' at position (\d+) does not verify:\n(.+) should be of base attribute (\S+)")
 
-
+_SCALAR_OPERAND = re.compile(
+    r"operand '(\w+)' at position (\d+) does not verify:\nExpected attribute (\S+) but got (.+)"
+)
+_UNKNOWN_PROPERTY = re.compile(r"property '(\w+)' is not defined by the operation")
 _NO_TERMINATOR = re.compile(r"terminates block in single-block region but is not a terminator|contains empty block in")
 _TERMINATORS = {"relax.func": "relax.return", "relax.closure": "relax.return", "relax.dataflow": "relax.output"}
 """How the regions of ops end."""
@@ -496,9 +502,16 @@ def _without_terminator(op: Operation, message: str) -> str | None:
 
 
 def _reworded(op: Operation, message: str) -> str:
-    """What xDSL says of operands of a wrong kind and of missing terminators, in the words of the other errors."""
+    """What xDSL says of properties, operands and missing terminators, in the words of the other errors."""
     if (ending := _without_terminator(op, message)) is not None:
         return ending
+    if (unknown := _UNKNOWN_PROPERTY.match(message)) is not None:
+        names = op.get_irdl_definition().properties if isinstance(op, IRDLOperation) else ()
+        close = "".join(f"; did you mean '{each}'?" for each in get_close_matches(unknown[1], list(names), n=1))
+        return f"has no property '{unknown[1]}'{close or '; what is no property stands among its attributes'}"
+    message = _SCALAR_OPERAND.sub(
+        lambda found: f"operand #{found[2]} ({found[1]}) expected {found[3]}, got {found[4]}", message
+    )
     return _OPERAND.sub(
         lambda found: f"'{op.name}' op operand #{found[2]} ({found[1]}) expected !{found[4]}, got {found[3]}", message
     )

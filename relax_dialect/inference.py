@@ -43,7 +43,7 @@ from relax_dialect.struct_info.types import (
 )
 from relax_dialect.syntax import parse_optional_result_types
 from tir_dialect.dims import Dim, DimSizeError, Prover, broadcast, constant
-from tir_dialect.dtypes import is_dtype
+from tir_dialect.dtypes import is_dtype, parse_dtype
 from tir_dialect.types import DimAttr
 
 AttributeT = TypeVar("AttributeT", bound=Attribute)
@@ -133,7 +133,7 @@ class Properties:
         """The property `name`, an element type."""
         found = self.require(name, Attribute)
         if not is_dtype(found):
-            self.fail(f"property {name} expected an element type, got {found}")
+            self.fail(f"property {name} expected an element type, got {found}{_element_type_meant(found)}")
         return found
 
     def axis(self, value: int, rank: int) -> int:
@@ -232,7 +232,8 @@ class Inference(Properties):
         """The type of operand `index`, which has to be a tensor, without its sharding, which results do not inherit."""
         operand = self.operand(index)
         if not isinstance(operand, TensorType):
-            self.fail(f"operand #{index} expected a tensor, got {operand}")
+            hint = "; its elements are the operands: %x, %y" if isinstance(operand, TupleType) else ""
+            self.fail(f"operand #{index} expected a tensor, got {operand}{hint}")
         return operand if operand.sharding is None else operand.with_sharding(None)
 
     def tensors(self) -> tuple[TensorType, ...]:
@@ -271,7 +272,8 @@ class Inference(Properties):
     def call(self, func: FuncType, arguments: Sequence[Attribute]) -> CallOutcome:
         """What calling `func` returns; fails if the arguments are wrong."""
         if not func.opaque and len(func.params) != len(arguments):
-            self.fail(f"expected {len(func.params)} arguments, got {len(arguments)}")
+            plural = "" if len(func.params) == 1 else "s"
+            self.fail(f"expected {len(func.params)} argument{plural}, got {len(arguments)}")
         try:
             return call_result(func, as_struct_infos(arguments), self.prover)
         except Mismatch as mismatch:
@@ -409,6 +411,14 @@ class Inference(Properties):
         return found
 
 
+def _element_type_meant(found: Attribute) -> str:
+    """Advice for a string where an element type has to stand."""
+    try:
+        return f"; did you mean {parse_dtype(found.data)}, without quotes?" if isinstance(found, StringAttr) else ""
+    except ValueError:  # no name of an element type
+        return ""
+
+
 def _pad(shape: tuple[Dim | None, ...], rank: int) -> tuple[Dim | None, ...]:
     return (ONE,) * (rank - len(shape)) + shape
 
@@ -476,7 +486,9 @@ class InfersResultTypes(IRDLOperation, ABC):
         """Raises an error for a dictionary of attributes, read from `start`, that has a property: it has no effect."""
         for name in cls.get_irdl_definition().properties:
             if name in attributes:
-                message = f"'{cls.name}' op expected {name} before the dictionary of attributes"
+                message = (
+                    f"'{cls.name}' op expected {name} before the dictionary of attributes, without braces: {name} = ..."
+                )
                 parser.raise_error(message, start, start + 1)
 
     def types_follow(self) -> bool:

@@ -204,12 +204,26 @@ _ELSEWHERE = {
 """What other libraries call an operator, by its name there."""
 
 
+def scalar_operations(word: str) -> list[str]:
+    """What the dialects of arithmetic may call an operation on numbers, those of floats first."""
+    stem = {"multiply": "mul", "divide": "div", "subtract": "sub", "mod": "rem", "min": "minimum", "max": "maximum"}
+    word = stem.get(word, word)
+    return [f"math.{word}", *(f"arith.{word}{end}" for end in ("f", "i", "si", "ui"))]
+
+
 def near_operators(name: str, known: Collection[str], count: int = 2) -> list[str]:
     """Names among `known` for `name`, all of them with their dialect: the same in another namespace, what other
     libraries call so, or else names that are spelt alike.
     """
-    last = name.rpartition(".")[2]
-    is_ours = name.partition(".")[0] in ("relax", last)
+    dialect, last = name.partition(".")[0], name.rpartition(".")[2]
+    if dialect in ("tir", "T", "arith", "math"):
+        scalar = [each for each in scalar_operations(last) if each in known]
+        longer = [each for each in sorted(known) if each.startswith(f"tir.{last}_")]
+        return (scalar + longer)[:count] or get_close_matches(
+            f"tir.{last}" if dialect == "T" else name, sorted(known), n=count
+        )
+    is_ours = dialect in ("relax", "R", last)
+    name = f"relax.{name.partition('.')[2]}" if dialect == "R" else name
     same = [each for each in sorted(known) if is_ours and each.startswith("relax.") and each.rpartition(".")[2] == last]
     if not same and is_ours and last in _ELSEWHERE:
         same = [each for each in (f"relax.{_ELSEWHERE[last]}",) if each in known]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import IsTerminator
 
 from relax_dialect.struct_info.types import StructInfo, parse_struct_info
 
@@ -48,6 +49,9 @@ def parse_block(parser: Parser, terminator: type[Operation]) -> Region:
         inside = parser.lexer.input.content[start : parser.pos]
         end = start + [each.start() for each in _BRACE.finditer(inside) if each[0] == "}"][-1]
         message = f"the region has to end with '{terminator.name}': add `{terminator.name} %value` before the brace"
+        last = region.block.last_op if len(region.blocks) == 1 else None
+        if last is not None and last.has_trait(IsTerminator):
+            message = f"the region has to end with '{terminator.name}', not with '{last.name}'"
         parser.raise_error(message, end, end + 1)
     return region
 

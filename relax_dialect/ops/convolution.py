@@ -155,7 +155,8 @@ class ForwardConvolutionOp(ConvolutionOp, ABC):
     def filters(cls, inference: Inference, channels: Dim | None, outer: Dim | None, inner: Dim | None) -> Dim | None:
         groups = inference.integer("groups")
         seen = None if inner is None else groups * inner
-        inference.require_equal(channels, seen, f"channels that are {groups} times the kernel's")  # C6
+        plural = "" if groups == 1 else "s"
+        inference.require_equal(channels, seen, f"as many channels as the kernel's times {groups} group{plural}")  # C6
         inference.require_divisible(outer, groups, f"filters in multiples of {groups}")  # C5
         return outer
 

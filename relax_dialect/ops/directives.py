@@ -59,7 +59,8 @@ class Operands(Directive):
         op, read = state.op_type, State.of(state)
         around = "parentheses" if parser.parse_optional_punctuation("(") is not None else ""
         if around or parser.parse_optional_punctuation("[") is not None:
-            message = f"expected operands without {around or 'brackets'}: {op.name} %x, ..."
+            written = _unwrapped(parser.lexer.input.content[parser.pos :])
+            message = f"expected operands without {around or 'brackets'}: {op.name} {written}"
             parser.raise_error(f"'{op.name}' op {message}", read.start, parser.pos)
         operands = parse_defined_operands(parser)
         # What stands after the operands in the line of the last one and is none: a value without a comma, a word, ...
@@ -85,6 +86,15 @@ class Operands(Directive):
         if op.operands:
             state.print_whitespace(printer)
             printer.print_list(op.operands, printer.print_operand)
+
+
+def _unwrapped(text: str) -> str:
+    """Operands and attributes as they are written without the brackets that open before `text`."""
+    parts = [part.strip() for part in re.split(r"[)\]\n]", text, maxsplit=1)[0].split(",")]
+    operands = [part for part in parts if re.fullmatch(r"%[\w$.#-]+", part)]
+    attributes = [" = ".join(map(str.strip, part.split("="))) for part in parts if re.fullmatch(r"\w+\s*=\s*\S+", part)]
+    whole = len(operands) + len(attributes) == len(parts)
+    return " ".join([", ".join(operands), *attributes]) if operands and whole else "%x, ..."
 
 
 class Fields(Directive):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from typing import TypeAlias
 
@@ -236,7 +237,7 @@ def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute
     if not (
         word is None or word[0] == "loc" or parser.ctx.get_optional_op(word[0], dialect_stack=("relax",)) is not None
     ):
-        reason = "is given twice" if word[0] in found else _unknown(op)
+        reason = "is given twice" if word[0] in found else _unknown(op, word[0])
         parser.raise_error(f"'{op.name}' op attribute {word[0]} {reason}", word.start(), word.end())
     return found
 
@@ -275,9 +276,12 @@ _NEXT = re.compile(r"(?:\s|//[^\n]*)*+([\w.$-]+|\S)")
 _WORD = re.compile(r"[A-Za-z_][\w.$]*")
 
 
-def _unknown(op: type[IRDLOperation]) -> str:
-    """Why a name is wrong that stands among the properties of an op."""
-    return f"is unknown, expected one of {', '.join(names)}" if (names := _fields(op)) else "is unknown, it has none"
+def _unknown(op: type[IRDLOperation], word: str) -> str:
+    """Why a word is wrong that stands among the properties of an op."""
+    if not (names := _fields(op)):
+        return "is unknown, it has none"
+    close = "".join(f"; did you mean {each}?" for each in get_close_matches(word, names, n=1))
+    return f"is unknown, expected one of {', '.join(names)}{close}"
 
 
 def print_fields(printer: Printer, op: type[IRDLOperation], properties: Mapping[str, Attribute]) -> None:

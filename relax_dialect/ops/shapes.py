@@ -278,7 +278,8 @@ class TupleGetOp(InfersResultTypes, HasFolderInterface):
     def infer(cls, inference: Inference) -> Sequence[StructInfo]:
         index, info = inference.integer("index"), inference.operand(0)
         if not isinstance(info, TupleType) or not 0 <= index < len(info.fields):
-            inference.fail(f"expected an index within the tuple, got {index} of {info}")  # C1
+            wanted = f"an index within the tuple, got {index} of {info}"
+            inference.fail(f"expected {wanted if isinstance(info, TupleType) else f'a tuple, got {info}'}")  # C1
         return (info.fields[index],)
 
     def fold(self) -> tuple[SSAValue] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolNameConstraint, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
@@ -231,8 +232,7 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
             yield Violation(self, f"{subject} {mismatch}")  # C1
             return
         if free := sorted(free_symbols(func)):
-            hint = f"bind it: @{self.sym_name.data}[{', '.join(f'%{symbol}' for symbol in free)}](...)"
-            yield Violation(self, f"{subject} uses the unbound symbol {free[0]}; {hint}")  # C2
+            yield Violation(self, f"{subject} uses the unbound symbol {free[0]}; {_way_to_bind(self, free)}")  # C2
         elif (unsolved := unsolvable(func)) is not None:
             yield Violation(self, f"{subject} {unsolved}")  # C3
         if func.pure and self.force_pure is None:
@@ -258,6 +258,18 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
 
 _NAMES = ("arg_names", "result_names")
 """Properties that text writes among the attributes."""
+
+
+def _way_to_bind(func: FuncOp, free: Sequence[str]) -> str:
+    """What to do about symbols that the type of a function names and does not bind."""
+    close = [
+        each for each in get_close_matches(free[0], [bound.symbol.data for bound in func.function_type.symbols], n=1)
+    ]
+    if close:
+        return f"did you mean {close[0]}?"
+    if free[0] not in free_symbols(TupleType(func.function_type.params)):
+        return "no parameter has it, so its value is not known where the result type is written: write _ for it"
+    return f"bind it: @{func.sym_name.data}[{', '.join(f'%{symbol}' for symbol in free)}](...)"
 
 
 def _returned_type(body: Region) -> StructInfo:

@@ -82,6 +82,17 @@ def outside(number: int, dtype: Attribute) -> str | None:
     return None if low <= number <= high else f"expected {dtype} in the range {low} to {high}, got {number}"
 
 
+def _constant_meant(value: Attribute, given: str) -> str:
+    """What to say of an attribute of another kind where a constant has its elements; `given` is its text."""
+    written = f"expected dense<...> or the name of a tensor, got {given}"
+    if isa(value, IntegerAttr | FloatAttr):
+        return f"{written}; did you mean dense<{given.partition(':')[0].strip()}> : tensor<{value.type}>?"
+    if isa(value, ArrayAttr[IntegerAttr | FloatAttr]) and value.data:
+        dtype = "f32" if any(isinstance(each, FloatAttr) for each in value) else "i64"
+        return f"{written}; did you mean dense<{given}> : tensor<{len(value)}x{dtype}>?"
+    return written
+
+
 class ConstantValue(Directive):
     """The elements of a tensor, or its name: `dense<1.0> : tensor<2xf32>`, `"conv1.weight"`."""
 
@@ -96,7 +107,8 @@ class ConstantValue(Directive):
         value = parser.parse_attribute()
         self.value.set(state, value)
         if not isinstance(value, DenseIntOrFPElementsAttr):
-            parser.raise_error(f"expected dense<...> or the name of a tensor, got {value}", position, position + 1)
+            given = parser.lexer.input.content[position : parser.pos].strip()
+            parser.raise_error(_constant_meant(value, given), position, position + len(given))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)

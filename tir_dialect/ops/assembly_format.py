@@ -11,12 +11,14 @@ from numbers import Integral, Real
 from typing import ClassVar, TypeAlias, TypeVar, cast
 
 from typing_extensions import override
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
     DenseArrayBase,
     DictionaryAttr,
     FloatAttr,
+    IndexType,
     IntegerAttr,
     IntegerType,
     StringAttr,
@@ -48,6 +50,8 @@ from tir_dialect.types import DimAttr, parse_dim_expr, parse_dim_list, print_dim
 from vm_dialect.ops.base import Directive as BaseDirective
 from vm_dialect.ops.base import define_op
 
+_INDEX = IndexType()
+
 
 def parse_optional_defined_operand(parser: Parser) -> SSAValue | None:
     """Parses `%x` or `%x#1` if present; the value must be defined already, so its type need not be written."""
@@ -67,6 +71,12 @@ def parse_optional_defined_operand(parser: Parser) -> SSAValue | None:
 def parse_defined_operand(parser: Parser) -> SSAValue:
     """Parses `%x` or `%x#1`; the value has to be defined already, so its type need not be written."""
     return parser.expect(lambda: parse_optional_defined_operand(parser), "expected a value")
+
+
+def parse_index(parser: Parser) -> SSAValue:
+    """Parses `%i`, or a number: a constant that stands nowhere yet (`tir_dialect.ops.control_flow.insert_numbers`)."""
+    number = parser.parse_optional_integer(allow_boolean=False)
+    return parse_defined_operand(parser) if number is None else ConstantOp.from_int_and_width(number, _INDEX).result
 
 
 def parse_defined_operands(parser: Parser) -> list[SSAValue]:

@@ -4,8 +4,10 @@ views of buffers, of another shape, dtype or rank.
 
 from __future__ import annotations
 
+import re
 from abc import ABC
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IndexType, IntegerType, StringAttr, i1
@@ -38,6 +40,7 @@ from tir_dialect.ops.assembly_format import (
     op_definition,
     parse_annotations,
     parse_defined_operand,
+    parse_index,
     print_annotations,
     value_of,
 )
@@ -72,7 +75,8 @@ class BlockOp(IRDLOperation):
 
     Each iterator has the domain `0 <= v < extent`; in an instance of the block it has the value of its binding. An
     instance is executed only if the predicate after `where` holds. `tir.init` may come first, and `tir.reads` and
-    `tir.writes` may declare regions that cannot be inferred.
+    `tir.writes` may declare regions that cannot be inferred. An extent or a binding that is a number is a constant
+    before the loops around the block.
 
     C1: there are as many bindings, extents and region arguments, all of type `index`, as iterator kinds.
     C2: `tir.init` is the first op, and there is a reduce or scan iterator.
@@ -194,10 +198,21 @@ class BlockOp(IRDLOperation):
 def _parse_iterator(parser: Parser) -> tuple[Parser.Argument, IteratorKind, SSAValue, SSAValue]:
     argument = parser.parse_argument(expect_type=False).resolve(IndexType())
     parser.parse_punctuation("=")
-    kind = IteratorKind(parser.parse_keyword_in(_KINDS, " as iterator kind"))
-    binding = parse_defined_operand(parser)
+    kind = _parse_kind(parser)
+    binding = parse_index(parser)
     parser.parse_keyword("in")
-    return argument, kind, binding, parse_defined_operand(parser)
+    return argument, kind, binding, parse_index(parser)
+
+
+def _parse_kind(parser: Parser) -> IteratorKind:
+    start = parser.pos
+    if (word := parser.parse_optional_keyword_in(_KINDS)) is not None:
+        return IteratorKind(word)
+    following = re.compile(r"\s*(%?[\w.]+|\S)").match(parser.lexer.input.content, start)
+    got = "" if following is None else following[1]
+    close = "".join(f"; did you mean {each}?" for each in get_close_matches(got, _KINDS, n=1))
+    message = f"'tir.block' op expected the kind of an iterator, one of {', '.join(_KINDS)}, got '{got}'{close}"
+    parser.raise_error(message, start, start if following is None else following.end())
 
 
 def _print_iterator(printer: Printer, iterator: BlockIterator) -> None:

@@ -31,6 +31,7 @@ from tir_dialect.ops.assembly_format import (
     op_definition,
     parse_annotations,
     parse_defined_operand,
+    parse_index,
     print_annotations,
 )
 from tir_dialect.types import LoopKind, LoopKindAttr, as_name_hint
@@ -171,30 +172,24 @@ class ForOp(IRDLOperation):
 
 
 def _parse_bound(parser: Parser) -> _Bound:
-    value = _parse_bound_value(parser)
+    value = parse_index(parser)
     if parser.parse_optional_keyword("to") is None:
         return _Bound(None, value)
-    return _Bound(value, _parse_bound_value(parser))
+    return _Bound(value, parse_index(parser))
 
 
-def _parse_bound_value(parser: Parser) -> SSAValue:
-    """`%n`, or a number: a constant, which `insert_bounds` puts before the loop."""
-    number = parser.parse_optional_integer(allow_boolean=False)
-    return parse_defined_operand(parser) if number is None else ConstantOp.from_int_and_width(number, _INDEX).result
-
-
-def insert_bounds(body: Region) -> None:
-    """Puts the constants that the text of loops had as bounds before the nests of these loops."""
+def insert_numbers(body: Region) -> None:
+    """Puts the constants that the text had as numbers before the ops that use them, and before the loops around these
+    if they are a perfect nest.
+    """
     for op in body.walk():
-        if not isinstance(op, ForOp) or op.parent is None:
-            continue
         nest: Operation | None = op
-        while isinstance(nest, ForOp):
-            for bound in nest.operands:
-                if isinstance(bound.owner, ConstantOp) and bound.owner.parent is None:
-                    bound.owner.location = op.location
-                    op.parent.insert_op_before(bound.owner, op)
-            nest = nest.body.block.first_op
+        while nest is not None and op.parent is not None:
+            for operand in nest.operands:
+                if isinstance(operand.owner, ConstantOp) and operand.owner.parent is None:
+                    operand.owner.location = op.location
+                    op.parent.insert_op_before(operand.owner, op)
+            nest = nest.body.block.first_op if isinstance(nest, ForOp) else None
 
 
 def _print_bound(printer: Printer, loop: ForOp) -> None:

@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import Bounds, is_symbol_name
 from tir_dialect.dtypes import is_dtype, scalar_type
-from tir_dialect.ops.control_flow import insert_bounds
+from tir_dialect.ops.control_flow import insert_numbers
 from tir_dialect.ops.effects import VERIFIERS
 from tir_dialect.types import BufferType, SymbolAttr, as_name_hint, parse_symbol, print_bounds
 
@@ -142,7 +142,7 @@ class PrimFuncOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict_with_keyword()
         witnesses = [argument.resolve(IndexType()) for argument, _ in symbols or ()]
         body = parser.parse_region([*witnesses, *params])
-        insert_bounds(body)
+        insert_numbers(body)
         op = cls(
             name,
             [symbol for _, symbol in symbols or ()],

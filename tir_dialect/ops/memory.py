@@ -46,6 +46,7 @@ from tir_dialect.ops.assembly_format import (
     annotations_attr,
     op_definition,
     parse_defined_operand,
+    parse_index,
     value_of,
 )
 from tir_dialect.ops.effects import AllocatesResults
@@ -99,7 +100,7 @@ class Access(Directive):
         values = State.of(state).values
         values[self.buffer.index] = (parse_buffer(parser),)
         values[self.indices.index] = parser.parse_comma_separated_list(
-            parser.Delimiter.SQUARE, lambda: parse_defined_operand(parser)
+            parser.Delimiter.SQUARE, lambda: parse_index(parser)
         )
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -157,10 +158,10 @@ def axes_of(lower: Sequence[SSAValue], upper: Sequence[SSAValue], flags: Sequenc
 
 
 def _parse_axis(parser: Parser) -> RegionAxis:
-    lower = parse_defined_operand(parser)
+    lower = parse_index(parser)
     if parser.parse_optional_keyword("to") is None:
         return RegionAxis(lower)
-    return RegionAxis(lower, parse_defined_operand(parser))
+    return RegionAxis(lower, parse_index(parser))
 
 
 def _print_axis(printer: Printer, axis: RegionAxis) -> None:

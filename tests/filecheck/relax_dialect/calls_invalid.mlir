@@ -105,7 +105,7 @@ relax.func @call_closure_c1(%x: !relax.tensor<[4], f32>) -> !relax.object {
 
 // -----
 
-// CHECK: 'relax.call_closure' op expected 1 arguments, got 2
+// CHECK: 'relax.call_closure' op expected 1 argument, got 2
 relax.func @call_closure_c2(%f: !relax.func<[n](!relax.tensor<[n], f32>) -> !relax.object, pure>, %x: !relax.object) -> !relax.object {
   %0 = relax.call_closure %f(%x, %x)
   relax.return %0

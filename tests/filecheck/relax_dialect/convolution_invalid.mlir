@@ -72,7 +72,7 @@ relax.func @nn_conv2d_c5[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.te
 
 // -----
 
-// CHECK: 'relax.nn.conv2d' op expected channels that are 1 times the kernel's, got 3 and 4
+// CHECK: 'relax.nn.conv2d' op expected as many channels as the kernel's times 1 group, got 3 and 4
 relax.func @nn_conv2d_c6[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 4, 3, 3], f32>) -> !relax.object {
   %0 = relax.nn.conv2d %x, %w
   relax.return %x
@@ -80,7 +80,7 @@ relax.func @nn_conv2d_c6[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.te
 
 // -----
 
-// CHECK: 'relax.nn.conv2d' op expected channels that are 1 times the kernel's, got 32 and 16
+// CHECK: 'relax.nn.conv2d' op expected as many channels as the kernel's times 1 group, got 32 and 16
 relax.func @nn_conv2d_c6[%n](%x: !relax.tensor<[n, 2, 8, 8, 16], f32>, %w: !relax.tensor<[1, 1, 3, 3, 16, 16], f32>) -> !relax.object {
   %0 = relax.nn.conv2d %x, %w data_layout = "NCHW16c" kernel_layout = "OIHW16i16o"
   relax.return %x

@@ -144,7 +144,7 @@ relax.func @tile_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
 
 // -----
 
-// CHECK: 'relax.concat' op expected operands without parentheses: relax.concat %x, ...
+// CHECK: 'relax.concat' op expected operands without parentheses: relax.concat %x, %x
 relax.func @concat_in_parentheses[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %0 = relax.concat(%x, %x)
   relax.return %x

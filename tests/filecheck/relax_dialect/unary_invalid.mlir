@@ -65,7 +65,7 @@ relax.func @exp(%x: !relax.tensor<[_], f32>) -> !relax.object {
 
 // -----
 
-// CHECK: 'relax.exp' op expected operands without parentheses: relax.exp %x, ...
+// CHECK: 'relax.exp' op expected operands without parentheses: relax.exp %x
 relax.func @exp_in_parentheses[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %0 = relax.exp(%x)
   relax.return %x

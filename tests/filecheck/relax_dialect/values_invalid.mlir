@@ -81,7 +81,7 @@ relax.func @constant() -> !relax.object {
 
 // -----
 
-// CHECK: expected dense<...> or the name of a tensor, got 3.000000e+00 : f32
+// CHECK: expected dense<...> or the name of a tensor, got 3.0 : f32; did you mean dense<3.0> : tensor<f32>?
 relax.func @constant() -> !relax.object {
   %0 = relax.constant 3.0 : f32
   relax.return %0

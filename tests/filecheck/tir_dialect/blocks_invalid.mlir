@@ -89,7 +89,7 @@ tir.prim_func @init_c1[%n]() {
 
 // -----
 
-// CHECK: Expected one of 'opaque', 'reduce', 'scan', 'spatial' as iterator kind
+// CHECK: 'tir.block' op expected the kind of an iterator, one of spatial, reduce, scan, opaque, got 'ordered'
 tir.prim_func @unknown_kind[%n]() {
   tir.block "b" (%v = ordered %n in %n) {
   }
