@@ -155,6 +155,14 @@ def test_the_universe_is_a_list_of_names():
     assert not _loaded_by("import xdsl_relax.universe") & {"numpy", "llvmlite", "tvm_ffi", *dialects}
 
 
+def test_an_onnx_model_is_loaded_without_the_values_of_the_machine():
+    """These are objects of tvm-ffi, which imports PyTorch where it is installed."""
+    model = "h.make_model(h.make_graph([h.make_node('Relu', ['x'], ['y'])], 'g', [x], [y]))"
+    values = "x, y = (h.make_tensor_value_info(each, 1, ['n', 4]) for each in 'xy')"
+    load = f"import xdsl_relax, onnx.helper as h; {values}; xdsl_relax.load({model})"
+    assert not _loaded_by(load) & {"tvm_ffi", "torch"}
+
+
 def test_the_driver_starts_without_numerics():
     loaded = _loaded_by("import xdsl_relax.cli.relax_opt")
     assert not loaded & {"numpy", "llvmlite", "tvm_ffi", "vm_dialect.machine", "lowering.pipelines"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tir_dialect.block_formats import DOUBLED_FLOATS, FORMATS, BlockFormat
-from vm_dialect.tensors import aligned_bytes
+from vm_dialect.host_memory import aligned_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -26,18 +26,9 @@ from typing_extensions import override
 from vm_dialect import messages
 from vm_dialect.dtypes import BY_FFI_NAME, ELEMENT_TYPES, ElementType, element_type
 from vm_dialect.executable.model import SIGNATURES_NOTE
+from vm_dialect.host_memory import aligned_copy
 from vm_dialect.messages import render
-from vm_dialect.tensors import (
-    Array,
-    aligned_copy,
-    array_element,
-    from_dlpack,
-    from_numpy,
-    kind_of,
-    numpy_dtype,
-    to_numpy,
-    to_value,
-)
+from vm_dialect.tensors import Array, array_element, from_dlpack, from_numpy, kind_of, numpy_dtype, to_numpy, to_value
 
 _MOST_SHOWN = 60
 """Elements of a tensor that are shown; of larger ones those at the corners are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
 from weakref import WeakValueDictionary
 
@@ -39,15 +40,13 @@ class Callee:
     def in_order(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call in the order of the parameters; a dictionary alone has all of them by name.
 
-        Where there is one parameter, a dictionary without its name is its value. `TypeError` for an unknown or
-        repeated name.
+        Where there is one parameter that may be a map, a dictionary without its name is its value. `TypeError` for an
+        unknown or repeated name.
         """
-        if len(arguments) == 1 and not named and isinstance(arguments[0], dict):
-            by_name = cast("dict[str, Any]", arguments[0])
-            if len(self.parameters) == 1 and self.parameters[0] not in by_name:
-                return tuple(arguments)
-            return tuple(in_order(self.__name__, self.parameters, (), by_name))
-        return tuple(in_order(self.__name__, self.parameters, arguments, named))
+        kinds = self.types.parameters
+        return tuple(
+            in_order(self.__name__, self.parameters, *named_arguments(self.parameters, kinds, arguments, named))
+        )
 
     def by_name(self, result: Any) -> dict[str, Any]:
         """A result of the function by the names of the model: of the tensor, or of each field of the tuple."""
@@ -57,17 +56,42 @@ class Callee:
         return f"<{self.__name__}{self.signature}>"
 
 
+def named_arguments(
+    parameters: Sequence[str], kinds: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """The arguments of a call without and with names, of parameters of these kinds: a dictionary alone has names.
+
+    Where there is one parameter that may be a map (an object, or of unknown type), a dictionary without its name is its
+    value.
+    """
+    if len(arguments) != 1 or named or not isinstance(arguments[0], dict):
+        return arguments, named
+    by_name = cast("dict[str, Any]", arguments[0])
+    is_value = len(parameters) == 1 and parameters[0] not in by_name and (not kinds or kinds[0] == "object")
+    return (arguments, named) if is_value else ((), by_name)
+
+
 def in_order(function: str, parameters: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
     """The arguments of a call in the order of the parameters; `TypeError` for an unknown or repeated name."""
     rest = parameters[len(arguments) :]
     for name in named:
         if name not in rest:
-            expected = f"expected one of {', '.join(rest)}" if rest else "all of them have a value"
-            raise TypeError(f"{function}: no parameter '{name}' is left, {expected}")
+            free = [each for each in rest if each not in named]
+            raise TypeError(f"{function}: no parameter '{name}' is left, {_those_left(name, parameters, rest, free)}")
     if missing := [name for name in rest if name not in named]:
         count = messages.render(messages.wrong_arity(function, parameters), len(arguments) + len(named))
         raise TypeError(f"{count}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
     return [*arguments, *(named[name] for name in rest)]
+
+
+def _those_left(name: object, parameters: Sequence[str], rest: Sequence[str], free: Sequence[str]) -> str:
+    """What a name should have been that no parameter has, or one with a value: of `rest`, most likely of `free`."""
+    if not rest:
+        return "all of them have a value" if parameters else "it has none"
+    if len(rest) == 1:
+        return f"expected {rest[0]}"
+    close = get_close_matches(str(name), free, n=1) if name not in parameters else ()
+    return f"expected one of {', '.join(rest)}" + (f"; did you mean {close[0]}?" if close else "")
 
 
 _OTHER_DTYPE = re.compile(

@@ -19,9 +19,10 @@ from vm_dialect.arguments import read_signatures, register_tensor_class
 from vm_dialect.executable.library import SET_WEIGHT, SIGNATURES, WEIGHTS_FROM, library_name
 from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionInfo, FunctionKind, SignatureTypes
 from vm_dialect.executable.weight_file import SUFFIX
+from vm_dialect.host_memory import ALIGNMENT, aligned_copy
 from vm_dialect.loading import LimitedFunction, NativeFunction
 from vm_dialect.process import LIMIT_THREADS, ThreadLimit, checked_threads, thread_setter
-from vm_dialect.tensors import ALIGNMENT, aligned_copy, from_numpy, to_numpy, to_value
+from vm_dialect.tensors import from_numpy, to_numpy, to_value
 
 MOST_VARIANTS = 16
 """The machines whose code of a library is looked at."""

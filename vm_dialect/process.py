@@ -1,28 +1,15 @@
-"""Resources of this process: memory that it does without, gives back, or takes only where it is written; and how many
-threads its parallel loops may have, where they run and how they wait.
-"""
+"""Settings of a process: what it does without, how many threads its parallel loops have, where and how they wait."""
 
 from __future__ import annotations
 
 import ctypes
-import gc
-import math
-import mmap
-import re
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-_DONT_NEED = 4
-"""`MADV_DONTNEED` of Linux."""
+from typing import Any, cast
 
 
 @contextmanager
@@ -71,58 +58,6 @@ def load_ffi_without_torch() -> None:
     """From now on the first import of tvm-ffi does not import PyTorch: for programs of which all is known."""
     if "tvm_ffi" not in sys.modules:
         sys.meta_path.insert(0, _FFIWithoutTorch())
-
-
-def zeros_on_demand(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An array of zeros of which only those pages take memory that are written: 4 KiB each, never huge ones.
-
-    `numpy.zeros` takes memory that was released before where there is some, and clears it, which takes all of it; of a
-    large array it asks for huge pages.
-    """
-    import numpy as np
-
-    count = math.prod(shape)
-    memory = mmap.mmap(-1, max(1, count * dtype.itemsize), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(memory, dtype, count).reshape(shape)
-
-
-def give_back() -> None:
-    """Gives memory back to the system that nothing refers to any more, at the end of work that took much."""
-    gc.collect()
-    with suppress(OSError, AttributeError):  # of the C library of GNU only
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def give_back_library(name: str) -> None:
-    """Gives back what was read of a shared library, at the end of work that needs it; what is used again is read again.
-
-    Mapped pages that nobody has written count as memory of each process that has read them. Does nothing where the
-    system does not say which these are (`/proc/self/smaps`).
-    """
-    try:
-        with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:
-            spans = list(unwritten_mappings(file, name))
-    except OSError:
-        return
-    advise = ctypes.CDLL(None).madvise
-    advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    for first, last in spans:
-        advise(first, last - first, _DONT_NEED)
-
-
-_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) .*? ?(\S*)")
-
-
-def unwritten_mappings(smaps: Iterable[str], name: str) -> Generator[tuple[int, int]]:
-    """The mappings of a library that cannot be written, and never were: not what the dynamic linker has filled in."""
-    span: tuple[int, int] | None = None
-    for line in smaps:
-        if found := _MAPPING.fullmatch(line.rstrip()):
-            first, last, access, path = found.groups()
-            is_wanted = access[0] == "r" and access[1] == "-" and path.rpartition("/")[2].startswith(name)
-            span = (int(first, 16), int(last, 16)) if is_wanted else None
-        elif span is not None and line.split() == ["Anonymous:", "0", "kB"]:
-            yield span
 
 
 LIMIT_THREADS = "relax_limit_threads"

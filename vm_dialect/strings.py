@@ -7,16 +7,13 @@ chooses among its elements by tensors of indices into it, and hands both to thes
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import numpy as np
 import tvm_ffi
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[Any]
+from vm_dialect.texts import PREFIX, Array, compiled, normalized, parts_of, tokens_of
 
 
 class StringArray:
@@ -111,82 +108,24 @@ def full_match(x: object, at: tvm_ffi.Tensor, pattern: str) -> tvm_ffi.Tensor:
     return _tensor(_mapped(_taken(x, at), lambda text: matcher.fullmatch(text) is not None, np.bool_))
 
 
-_OF_RE2 = re.compile(r"(?:\\\\)*\\[pPzCQE]|\[\[:")
-
-
-@cache
-def compiled(pattern: str) -> re.Pattern[str]:
-    """A regular expression of RE2 as one of Python; `ValueError` for what only one of them has."""
-    if (found := _OF_RE2.search(pattern)) is not None:
-        raise ValueError(f"the pattern {pattern!r} has {found.group()}, which Python's regular expressions lack")
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"the pattern {pattern!r} is no regular expression: {error}") from None
-
-
 def split(x: object, at: tvm_ffi.Tensor, options: str) -> StringArray:
     """The parts of each string along a last axis as long as the most parts; what is missing is empty."""
-    return StringArray(_parts(_taken(x, at), json.loads(str(options)))[0])
+    return StringArray(parts_of(_taken(x, at), json.loads(str(options)))[0])
 
 
 def split_counts(x: object, at: tvm_ffi.Tensor, options: str) -> tvm_ffi.Tensor:
     """The number of parts of each string."""
-    return _tensor(_parts(_taken(x, at), json.loads(str(options)))[1])
-
-
-def _parts(array: Array, options: Mapping[str, Any]) -> tuple[Array, Array]:
-    delimiter, most = options["delimiter"] or None, options["maxsplit"]
-    return _padded(array, [text.split(delimiter, -1 if most is None else most) for text in array.reshape(-1)], "")
-
-
-def _padded(array: Array, rows: list[list[str]], padding: str, least: int = 0) -> tuple[Array, Array]:
-    """Lists of strings along a last axis, and the length of each."""
-    longest = max(map(len, rows), default=least)
-    made = np.empty((len(rows), longest), object)
-    for i, row in enumerate(rows):
-        made[i] = row + [padding] * (longest - len(row))
-    counts = np.array([len(row) for row in rows], np.int64)
-    return made.reshape(*array.shape, longest), counts.reshape(array.shape)
+    return _tensor(parts_of(_taken(x, at), json.loads(str(options)))[1])
 
 
 def normalize(x: object, at: tvm_ffi.Tensor, options: str) -> StringArray:
-    """Strings without those of a list, in lower or upper case: of `[n]`, or of `[1, n]`. One empty string if none is
-    left.
-    """
-    array, said = _taken(x, at), json.loads(str(options))
-    if array.ndim not in (1, 2) or (array.ndim == 2 and len(array) != 1):
-        raise ValueError(f"expected strings of the shape [n] or [1, n], got {list(array.shape)}")
-    change = {"LOWER": str.lower, "UPPER": str.upper, "NONE": str}[said["case"]]
-    # Compared without case, strings are compared in lower case.
-    compared = str if said["sensitive"] else str.lower
-    stopwords = {compared(each) for each in said["stopwords"]}
-    kept = [change(each) for each in array.reshape(-1) if compared(each) not in stopwords] or [""]
-    return StringArray(kept if array.ndim == 1 else [kept])
+    """Strings without those of a list, in lower or upper case: of `[n]`, or of `[1, n]`."""
+    return StringArray(normalized(_taken(x, at), json.loads(str(options))))
 
 
 def tokenize(x: object, at: tvm_ffi.Tensor, options: str) -> StringArray:
-    """The tokens of each string along a last axis as long as the most tokens; what is missing is `pad`.
-
-    Tokens are what an expression matches, or what is between separators, or single characters; those of fewer than
-    `least` characters are left out. With `mark` a start and an end are marked by the characters 2 and 3.
-    """
-    array, said = _taken(x, at), json.loads(str(options))
-    rows = [[each for each in _tokens(text, said) if len(each) >= said["least"]] for text in array.reshape(-1)]
-    if said["mark"]:
-        rows = [["\x02", *row, "\x03"] for row in rows]
-    return StringArray(_padded(array, rows, said["pad"])[0])
-
-
-def _tokens(text: str, said: Mapping[str, Any]) -> Iterable[str]:
-    if said["expression"]:
-        return [each.group() for each in compiled(said["expression"]).finditer(text) if each.group()]
-    parts = [text]
-    for separator in said["separators"]:
-        if not separator:
-            return list(text)
-        parts = [each for part in parts for each in compiled(separator).split(part)]
-    return [each for each in parts if each]
+    """The tokens of each string along a last axis as long as the most tokens."""
+    return StringArray(tokens_of(_taken(x, at), json.loads(str(options))))
 
 
 def _taken(x: object, at: tvm_ffi.Tensor) -> Array:
@@ -202,7 +141,6 @@ def _tensor(array: Array) -> tvm_ffi.Tensor:
     return tvm_ffi.from_dlpack(array)
 
 
-PREFIX = "relax.strings."
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     PREFIX + each.__name__: each
     for each in (constant, size, indices, codes, take, join, positions, concat, full_match, split, split_counts)

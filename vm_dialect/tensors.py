@@ -18,10 +18,8 @@ import numpy.typing as npt
 import tvm_ffi
 
 from vm_dialect.dtypes import BY_FFI_NAME, ElementType, element_type
+from vm_dialect.host_memory import aligned_bytes, aligned_copy
 from vm_dialect.strings import StringArray, is_string_array
-
-ALIGNMENT = 64
-"""Bytes to which new memory is aligned: one cache line, one AVX-512 vector."""
 
 Array = npt.NDArray[Any]
 
@@ -126,29 +124,6 @@ def _raw(tensor: tvm_ffi.Tensor, element: ElementType) -> Array:
     """The array on the memory of a tensor, under the dtype of exchange."""
     source: Any = _Renamed(tensor, _RAW[element.itemsize]) if _is_foreign(element) else tensor
     return np.from_dlpack(source)
-
-
-def aligned_bytes(size: int) -> Array:
-    """`size` bytes of new memory aligned to `ALIGNMENT`, dtype `uint8`, not initialised."""
-    return _aligned(np.empty(size + ALIGNMENT, np.uint8), size)
-
-
-def aligned_zeros(size: int) -> Array:
-    """`aligned_bytes`, all 0; the system gives large memory so when it is used."""
-    return _aligned(np.zeros(size + ALIGNMENT, np.uint8), size)
-
-
-def _aligned(raw: Array, size: int) -> Array:
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size]
-
-
-def aligned_copy(array: Array) -> Array:
-    """The elements in memory of their own, aligned to `ALIGNMENT`, in row-major and native byte order."""
-    dtype = array.dtype.newbyteorder("=")
-    copy = aligned_bytes(array.size * dtype.itemsize).view(dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
 
 
 def new_tensor(

@@ -18,7 +18,7 @@ import numpy as np
 import tvm_ffi
 
 from vm_dialect.arguments import as_tuple
-from vm_dialect.callee import Callee, in_order
+from vm_dialect.callee import Callee, in_order, named_arguments
 from vm_dialect.executable import Executable
 from vm_dialect.library import Library, load_library
 from vm_dialect.machine import VirtualMachine
@@ -275,6 +275,7 @@ def interpret(
     """
     from relax_dialect.interpreter import run
     from relax_dialect.ops.structure import FuncOp
+    from relax_dialect.struct_info.types import ObjectType
 
     module = load(source)
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp) and not op.is_private}
@@ -282,9 +283,9 @@ def interpret(
     if name not in functions:
         raise KeyError(f"no function {name}, the module has: {', '.join(functions) or 'none'}")
     func = functions[name]
-    if len(arguments) == 1 and not named and isinstance(arguments[0], dict):
-        named, arguments = cast("dict[str, Any]", arguments[0]), ()
-    values = in_order(name, func.param_names, arguments, named) if named else arguments
+    kinds = ["object" if isinstance(each, ObjectType) else str(each) for each in func.function_type.params]
+    by_position, by_name = named_arguments(func.param_names, kinds, arguments, named)
+    values = in_order(name, func.param_names, by_position, by_name)
     values = encoded(values, func.param_names, lists_of(func))
     result = run(module, name, values, weights=weights)
     names = () if func.result_names is None else tuple(each.data for each in func.result_names)

@@ -13,8 +13,8 @@ import numpy as np
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.runtime.loading import LoadedCode, library_symbol, load_objects
 from tir_dialect.target import Target
+from vm_dialect.host_memory import aligned_zeros
 from vm_dialect.profiler import Peaks
-from vm_dialect.tensors import aligned_zeros
 
 _CHAINS = 12
 """Sums that do not depend on each other: more than a processor has in flight, fewer than it has registers."""

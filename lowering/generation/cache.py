@@ -17,7 +17,7 @@ import tvm_ffi
 
 from relax_dialect.nn.config import PAGE, CacheFormat, DecoderConfig, pool_shapes
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
-from vm_dialect.process import zeros_on_demand
+from vm_dialect.host_memory import zeros_on_demand
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -30,7 +30,7 @@ from relax_dialect.nn.config import CACHE_FORMATS, CacheFormat, DecoderConfig
 from tir_dialect.target import ACTIVATION_BITS, Target
 from vm_dialect import VirtualMachine
 from vm_dialect.executable import Executable
-from vm_dialect.process import give_back, give_back_library
+from vm_dialect.host_memory import give_back, give_back_library
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -53,7 +53,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.vectors import ui8
 from tir_dialect.target import Target
 from tir_dialect.weights import TensorAttr, WeightAttr, computed, tensor_attr
-from vm_dialect.tensors import aligned_bytes
+from vm_dialect.host_memory import aligned_bytes
 
 WINDOW = 3
 TILES = (2, 4)

@@ -22,6 +22,7 @@ from relax_dialect.scope import find_function
 from relax_dialect.signatures import signature_of
 from relax_dialect.struct_info.types import FuncType
 from vm_dialect.arguments import Argument, Arguments, unfit
+from vm_dialect.callee import in_order
 
 
 class InterpretedArgument(Argument):
@@ -77,14 +78,7 @@ class Function:
 
     def in_order(self, named: Mapping[str, Any]) -> list[Any]:
         """Arguments by name in the order of the parameters; `TypeError` for an unknown name, or if one is missing."""
-        names = self.op.param_names[len(self.captured) :]
-        for name in named:
-            if name not in names:
-                raise TypeError(f"{self.name}: no parameter '{name}' is left, expected one of {', '.join(names)}")
-        if missing := [name for name in names if name not in named]:
-            verb = "is" if len(missing) == 1 else "are"
-            raise TypeError(f"{self._wrong_count(len(named))}: {' and '.join(missing)} {verb} missing")
-        return [named[name] for name in names]
+        return in_order(self.name, self.op.param_names[len(self.captured) :], (), named)
 
     def _wrong_count(self, given: int) -> str:
         names = self.op.param_names[len(self.captured) :]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import MISSING, fields
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from relax_dialect.ops.structure import FuncOp as RelaxFuncOp
 from vm_dialect import Executable, VirtualMachine
 from vm_dialect.ops.structure import FuncOp as VMFuncOp
 from vm_dialect.tensors import to_numpy
+from xdsl_relax import interpret
 
 TEN, ONE = np.full(2, 10, np.float32), np.full(2, 1, np.float32)
 
@@ -78,7 +80,7 @@ def test_each_input_has_its_name(names: tuple[str, str], mode: str, tmp_path: Pa
     assert str(missing.value).endswith(f": {first} is missing")
     with pytest.raises(TypeError) as unknown:
         main(TEN, **{first: ONE})
-    assert str(unknown.value) == f"main: no parameter '{first}' is left, expected one of {second}"
+    assert str(unknown.value) == f"main: no parameter '{first}' is left, expected {second}"
 
 
 def test_the_interpreter_says_the_names_too():
@@ -179,13 +181,28 @@ def test_the_interpreter_takes_arguments_by_name():
     assert str(missing.value) == "main: expected 2 arguments (token_1, token_0), got 1: token_1 is missing"
     with pytest.raises(TypeError) as unknown:
         run(module, "main", {"token": ONE})
-    assert str(unknown.value) == "main: no parameter 'token' is left, expected one of token_1, token_0"
+    wrong = "main: no parameter 'token' is left, expected one of token_1, token_0; did you mean token_1?"
+    assert str(unknown.value) == wrong
+
+
+@pytest.mark.parametrize("mode", ["bytecode", "native", "interpreter"])
+def test_a_dictionary_of_wrong_names_is_no_value_of_a_tensor(mode: str):
+    module = parse_module("relax.func @main(%data: !relax.tensor<[2], f32>) { relax.return %data }")
+    main = partial(interpret, module) if mode == "interpreter" else VirtualMachine(build(module, mode=mode))["main"]
+    for name in ("dat", 1):
+        with pytest.raises(TypeError, match=f"main: no parameter '{name}' is left, expected data$"):
+            main({name: ONE})
+    with pytest.raises(TypeError, match=r"main: expected 1 argument \(data\), got 0: data is missing"):
+        main({})
+    np.testing.assert_array_equal(main({"data": ONE}), ONE)
 
 
 def test_a_dictionary_may_be_the_value_of_the_only_parameter():
-    identity = VirtualMachine(build(parse_module("relax.func @main(%x: !relax.object) { relax.return %x }")))["main"]
+    module = parse_module("relax.func @main(%x: !relax.object) { relax.return %x }")
+    identity = VirtualMachine(build(module))["main"]
     assert dict(identity({"a": 1}).items()) == {"a": 1}
     assert identity({"x": 1}) == 1
+    assert interpret(module, {"x": 1}) == 1
 
 
 NAMED = """

@@ -428,7 +428,10 @@ def test_arguments_and_results_have_the_names_of_the_model(
     assert main([*command, "--random", "token_1=f32[2]", "token_0=f32[2]"]) == 0
     capsys.readouterr()
     for wrong, message in (
-        (["--random", "token=f32[2]"], "main: no parameter 'token' is left, expected one of token_1, token_0, a=b"),
+        (
+            ["--random", "token=f32[2]"],
+            "main: no parameter 'token' is left, expected one of token_1, token_0, a=b; did you mean token_1?",
+        ),
         (
             ["--random", "token_0=f32[2]"],
             "main: expected 3 arguments (token_1, token_0, a=b), got 2: token_1 is missing",

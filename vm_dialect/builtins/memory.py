@@ -21,18 +21,9 @@ from vm_dialect.builtins.table import Builtin, builtin
 from vm_dialect.builtins.values import check_contiguous
 from vm_dialect.dtypes import ElementType, element_type
 from vm_dialect.errors import UntrustedError
+from vm_dialect.host_memory import aligned_bytes, aligned_zeros
 from vm_dialect.messages import render
-from vm_dialect.tensors import (
-    Array,
-    aligned_bytes,
-    aligned_zeros,
-    kind_of,
-    new_tensor,
-    tensor_at,
-    tensor_element,
-    to_numpy,
-    view,
-)
+from vm_dialect.tensors import Array, kind_of, new_tensor, tensor_at, tensor_element, to_numpy, view
 
 _BYTE = element_type("ui8")
 

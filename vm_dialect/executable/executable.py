@@ -34,7 +34,8 @@ from vm_dialect.executable.model import (
     Ret,
 )
 from vm_dialect.executable.weight_file import SUFFIX, WeightFile, named_tensors
-from vm_dialect.tensors import ALIGNMENT, new_tensor, tensor_element, tensor_on, to_numpy, to_value
+from vm_dialect.host_memory import ALIGNMENT
+from vm_dialect.tensors import new_tensor, tensor_element, tensor_on, to_numpy, to_value
 
 _NOTE = "outside weights"
 """In JSON: `file` has identity and size of the file of weights, `tensors` offset, dtype and shape of each by name."""

@@ -60,7 +60,8 @@ from vm_dialect.executable.model import (
     encode,
 )
 from vm_dialect.files import NO_SEAL, SEAL_BYTES, fits, open_regular, seal
-from vm_dialect.tensors import ALIGNMENT, Array, aligned_bytes, tensor_element, tensor_on, to_numpy
+from vm_dialect.host_memory import ALIGNMENT, aligned_bytes
+from vm_dialect.tensors import Array, tensor_element, tensor_on, to_numpy
 
 DATA = "DATA"
 SECTIONS = ("META", "FUNC", "CODE", "LOCS", "NATV", "CONS", DATA)

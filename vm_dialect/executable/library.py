@@ -46,9 +46,10 @@ from vm_dialect.executable.model import (
     same_constant,
 )
 from vm_dialect.executable.weight_file import SUFFIX, WeightFile
+from vm_dialect.host_memory import ALIGNMENT
 from vm_dialect.numpy_library import LIBRARY as NUMPY_FUNCTIONS
 from vm_dialect.process import LIMIT_THREADS
-from vm_dialect.tensors import ALIGNMENT, tensor_element, to_numpy
+from vm_dialect.tensors import tensor_element, to_numpy
 
 _OWN = "\0for "
 """Between the name of a constant and the target that has one of its own; no text of a program has a zero byte."""

@@ -23,7 +23,8 @@ import tvm_ffi
 
 from vm_dialect.executable.model import Constant
 from vm_dialect.files import open_regular
-from vm_dialect.tensors import ALIGNMENT, Array, tensor_element, to_numpy
+from vm_dialect.host_memory import ALIGNMENT
+from vm_dialect.tensors import Array, tensor_element, to_numpy
 
 MAGIC = b"\x89RVW\r\n\x1a\n"
 SUFFIX = ".weights"

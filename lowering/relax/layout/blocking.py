@@ -39,7 +39,7 @@ from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import constant
 from tir_dialect.weights import Elements, TensorAttr, WeightAttr, computed, tensor_attr
-from vm_dialect.tensors import aligned_copy
+from vm_dialect.host_memory import aligned_copy
 
 PLAIN = "NCHW"
 WEIGHTS = "OIHW"

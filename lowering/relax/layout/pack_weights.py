@@ -39,7 +39,7 @@ from tir_dialect.ops.vectors import PARTS
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType, IteratorKind, buffer_type
 from tir_dialect.weights import Elements, TensorAttr, WeightAttr, array_of, computed, sources_of, tensor_attr
-from vm_dialect.tensors import aligned_bytes
+from vm_dialect.host_memory import aligned_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,7 +17,7 @@ from relax_dialect.frontend.onnx.node import GraphScope, Node, Result, converts
 from relax_dialect.frontend.onnx.values import OTHER, Refusal, Strings, Texts, Value
 from relax_dialect.struct_info.types import ObjectType, TensorType
 from tir_dialect.dims import Dim, broadcast, symbol
-from vm_dialect.strings import PREFIX, compiled
+from vm_dialect.texts import PREFIX, compiled
 
 if TYPE_CHECKING:
     from relax_dialect.builder.expr import Expr
