@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from math import prod
 from pathlib import Path
 from typing import TypeGuard, cast
 
 import numpy as np
-import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -28,31 +27,13 @@ from lowering.relax.convert_dataflow import ToNonDataflowPass
 from lowering.verify import verify_module
 from relax_dialect.analysis.aliases import holds_memory, views
 from relax_dialect.interpreter import run
-from relax_dialect.ops.call_tir import CallPackedOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import FuncType, TensorType
 from tests.support.corpus import ROOT, texts, valid_module
 from tests.support.programs import as_arguments, as_plain, run_pipeline
+from tests.support.write_forms import FORMS, NoSuchWrite
 from tir_dialect.ops.vectors import ui8
-from vm_dialect.tensors import to_numpy
-
-WRITE = "tests.planted.write"
-"""A packed function that makes other elements of those of a tensor."""
-
-
-def write(tensor: tvm_ffi.Tensor) -> None:
-    """Changes every element by 1 or more; of small integers, all bits; of large ones, one, as they may be indices."""
-    array = to_numpy(tensor)
-    if array.dtype.kind == "b":
-        array[...] = ~array
-    elif array.dtype.kind in "iu":
-        array[...] = ~array if array.dtype.itemsize == 1 else array ^ 1
-    else:
-        array[...] = 2 * array + np.sign(array) + 1
-
-
-tvm_ffi.register_global_func(WRITE, write, override=True)
 
 _RUN = re.compile(r"RUN: relax-opt %s(.*)")
 _PIPELINE = re.compile(r"""-p\s+(?:'([^']*)'|"((?:[^"\\]|\\.)*)"|(\S+))""")
@@ -154,14 +135,26 @@ def _dominates(maker: Operation, op: Operation) -> bool:
     return around is maker or (around is not None and maker.is_before_in_block(around))
 
 
-def planted(subject: Subject, point: PlantedWrite | None) -> ModuleOp | None:
-    """The program with a write; `None` if it is none, as where a pure function calls this."""
+def planted(subject: Subject, point: PlantedWrite | None, form: str = "packed") -> ModuleOp | None:
+    """The program with a write of a form; `None` if it is none, as where a pure function calls this."""
     module = subject.module.clone()
     func = function_of(module, subject.function)
     if point is not None:
         ops = list(func.body.walk())
-        before = ops[point.op]
-        Rewriter.insert_op(CallPackedOp(WRITE, [point.value(func, ops)]), InsertPoint.after(before))
+        value, before = point.value(func, ops), ops[point.op]
+        try:
+            written = FORMS[form](value, module)
+        except NoSuchWrite:
+            return None
+        late = set(ops[point.op + 1 :])
+        Rewriter.insert_op(written.ops, InsertPoint.after(before))
+        start = InsertPoint.at_start(func.body.block) if point.maker is None else InsertPoint.after(ops[point.maker])
+        Rewriter.insert_op(written.early, start)
+        if written.name is not None:
+            last = written.ops[-1]
+            value.replace_uses_with_if(
+                written.name, lambda use: use.operation in late and _dominates(last, use.operation)
+            )
         info = func.function_type
         func.properties["function_type"] = FuncType(info.params, info.ret, pure=False, symbols=info.symbols)
     try:
@@ -217,9 +210,9 @@ def _tensors(value: object) -> Iterator[Array]:
         yield cast("Array", value)
 
 
-def fault(subject: Subject, point: PlantedWrite | None) -> str | None:
+def fault(subject: Subject, point: PlantedWrite | None, form: str = "packed") -> str | None:
     """What a pass changes in a program with a write, in words; `NotRun` if there is nothing to compare."""
-    module = planted(subject, point)
+    module = planted(subject, point, form)
     if module is None:
         raise NotRun("no valid program")
     try:
@@ -269,18 +262,23 @@ class Sweep:
     faults: list[str] = field(default_factory=list[str])
     compared: int = 0
 
-    def add(self, subject: Subject, wanted: Iterable[PlantedWrite] | None = None) -> None:
-        """Plants some writes in a function, or all that may be seen, one at a time."""
+    def add(
+        self, subject: Subject, wanted: Iterable[PlantedWrite] | None = None, forms: Iterable[str] = ("packed",)
+    ) -> None:
+        """Plants some writes in a function, or all that may be seen, one at a time and in some forms."""
         try:
             if fault(subject, None) is not None:
                 return  # the test program itself has other values afterwards, as where it reads what nobody has written
         except NotRun:
             return
-        for point in visible_writes(function_of(subject.module, subject.function)) if wanted is None else wanted:
+        points = visible_writes(function_of(subject.module, subject.function)) if wanted is None else wanted
+        for point, form in product(points, forms):
             try:
-                found = fault(subject, point)
+                found = fault(subject, point, form)
             except NotRun:
                 continue
             self.compared += 1
             if found is not None:
-                self.faults.append(f"{subject.name} @{subject.function} after {subject.pipeline}: {point}: {found}")
+                self.faults.append(
+                    f"{subject.name} @{subject.function} after {subject.pipeline}: {point} {form}: {found}"
+                )

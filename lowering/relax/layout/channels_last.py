@@ -124,7 +124,7 @@ def _converted(op: ForwardConvolutionOp) -> list[Operation]:
 def _permuted(value: SSAValue, user: Operation, axes: Sequence[int], new: list[Operation]) -> SSAValue:
     """A value with its dimensions in another order; what makes it for `user` alone is made in that order."""
     op = value.owner
-    if isinstance(op, Operator) and used_only_by(value, user) and is_never_written(op.operands[0]):
+    if isinstance(op, Operator) and used_only_by(value, user) and all(map(is_never_written, op.operands)):
         if isinstance(op, PadOp):
             widths = op.pad_width.get_values()
             moved = [width for axis in axes for width in widths[2 * axis : 2 * axis + 2]]

@@ -1,6 +1,6 @@
 """Passes on the programs of their own tests with a write between two ops: they compute what was computed before.
 
-A quick run plants one write in each of some functions; `slow` ones plant all.
+A quick run plants one write in each of some functions; `slow` ones plant all, and two of each form.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from relax_dialect.analysis.effects import is_never_written
 from tests.support.planted_writes import PlantedWrite, Subject, Sweep, function_of, subjects, visible_writes
+from tests.support.write_forms import FORMS
 
 FOLDERS = (
     "lowering/relax/rewrites/",
@@ -36,10 +37,12 @@ def _number(subject: Subject) -> int:
     return crc32(f"{subject.name} {subject.function}".encode())
 
 
-def _one(subject: Subject) -> Sequence[PlantedWrite]:
-    """One of the writes that may be seen in a function, another one for each."""
+def _some(subject: Subject, count: int) -> Sequence[PlantedWrite]:
+    """Some of the writes that may be seen in a function, others for each."""
     found = list(visible_writes(function_of(subject.module, subject.function)))
-    return found[_number(subject) % len(found) :][:1] if found else ()
+    return (
+        [found[(_number(subject) + each * len(found) // count) % len(found)] for each in range(count)] if found else ()
+    )
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -47,9 +50,18 @@ def test_some_writes(folder: str):
     sweep = Sweep()
     for subject in _of(folder):
         if _number(subject) % EVERY == 0:
-            sweep.add(subject, _one(subject))
+            sweep.add(subject, _some(subject, 1), [list(FORMS)[_number(subject) // EVERY % len(FORMS)]])
     assert not sweep.faults, "\n".join(sweep.faults)
     assert sweep.compared
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_all_forms(folder: str):
+    sweep = Sweep()
+    for subject in _of(folder):
+        sweep.add(subject, _some(subject, 2), FORMS)
+    assert not sweep.faults, "\n".join(sweep.faults)
 
 
 @pytest.mark.slow

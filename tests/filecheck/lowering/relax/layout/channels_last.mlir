@@ -84,3 +84,19 @@ relax.func @written_result(%x: !relax.tensor<[1, 8, 9, 9], f32>, %w: !relax.tens
   relax.call_packed "write"(%1)
   relax.return %1
 }
+
+// -----
+
+// What is elementwise before a convolution stays where it is, if an operand of it is written in between.
+// CHECK-LABEL: relax.func @written_zero_point
+// CHECK:         relax.subtract %{{.*}}, %zero
+// CHECK-NEXT:    relax.call_packed "write"(%zero)
+// CHECK:         relax.nn.conv2d {{.*}} groups = 8 data_layout = "NHWC"
+relax.func @written_zero_point(%x: !relax.tensor<[1, 8, 9, 9], ui8>, %w: !relax.tensor<[8, 1, 3, 3], f32>) -> !relax.tensor<[1, 8, 7, 7], f32> impure {
+  %zero = relax.constant dense<3.0> : tensor<f32>
+  %0 = relax.astype %x dtype = f32
+  %1 = relax.subtract %0, %zero
+  relax.call_packed "write"(%zero)
+  %2 = relax.nn.conv2d %1, %w groups = 8
+  relax.return %2
+}
