@@ -21,7 +21,7 @@ from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.relax.call_graph import CallGraph
 from relax_dialect.analysis.aliases import holds_memory
-from relax_dialect.analysis.effects import may_be_written, may_write
+from relax_dialect.analysis.effects import is_returned, may_be_written, may_write
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp, yielded
 from relax_dialect.ops.dataflow import DataflowOp, OutputOp
@@ -196,6 +196,7 @@ class EliminateCommonSubexprPass(ModulePass):
 
     * an op that binds symbols;
     * an op whose result somebody may write into, as `relax.call_tir_inplace` does: the other use would see it;
+    * of ops whose results the caller gets, each: it may write into one of them and read the other;
     * an op that unpacks weights: the kernel of each use decodes them itself;
     * in a closure, an op that is equal to one outside: it would have to be captured.
 
@@ -246,7 +247,7 @@ class _Visit:
                     (op.name, op.operands, tuple(op.result_types), properties, frozenset(op.attributes.items()), age),
                     op,
                 )
-                if first is not op:
+                if first is not op and not self._are_returned(first, op):
                     for result, other in zip(op.results, first.results, strict=True):
                         other.name_hint = other.name_hint or result.name_hint
                     Rewriter.replace_op(op, [], first.results)
@@ -259,6 +260,12 @@ class _Visit:
         if symbols_witnessed(op) or isinstance(op, CallTIRInplaceOp):
             return False
         return impurity_of(op) is None and not any(self._may_be_written(result) for result in _memory(op.results))
+
+    @staticmethod
+    def _are_returned(first: Operation, second: Operation) -> bool:
+        """Whether the caller gets the memory of both of two equal ops."""
+        pairs = zip(_memory(first.results), _memory(second.results), strict=True)
+        return any(is_returned(one) and is_returned(other) for one, other in pairs)
 
     def _may_be_written(self, value: SSAValue) -> bool:
         """Whether somebody may write into a value. What replaces another is written no more than both were."""

@@ -48,14 +48,14 @@ _NO_EFFECT: frozenset[EffectInstance] = frozenset()
 def reading_effects(op: Operation) -> AbstractSet[EffectInstance]:
     """The effects of an op that reads its operands and makes its results, for xDSL.
 
-    It reads where somebody may write, and it makes something that is its own where somebody may write into a result:
-    then it is not the same as an equal op, and may be removed all the same.
+    It reads where somebody may write, and it makes something that is its own where somebody may write into a result, as
+    a caller may into what it gets: then it is not the same as an equal op, and may be removed all the same.
     """
     effects = set[EffectInstance]()
     if any(map(holds_memory, op.operands)) and not runs_in_pure_code(op):
         effects.add(_READ)
     if not op.has_trait(AliasesOperand):
-        written = (result for result in op.results if holds_memory(result) and may_be_written(result))
+        written = (each for each in op.results if holds_memory(each) and (may_be_written(each) or is_returned(each)))
         effects.update(EffectInstance(MemoryEffectKind.ALLOC, result) for result in written)
     return effects or _NO_EFFECT
 
@@ -144,12 +144,19 @@ def may_be_view(copy: SSAValue, source: SSAValue) -> bool:
     """
     if may_be_written(copy) or may_be_written(source):
         return False
-    if not _is_returned(copy):
+    if not is_returned(copy):
         return True
-    return not any(map(comes_from_outside, origins(source))) and not _is_returned(source)
+    return not any(map(comes_from_outside, origins(source))) and not is_returned(source)
 
 
-def _is_returned(value: SSAValue) -> bool:
+def is_returned(value: SSAValue) -> bool:
+    """Whether the caller of the function may get the memory of a value: of two results, each has its own."""
+    if (
+        isinstance(value.owner, Operation)
+        and only_reads(value.owner)
+        and all(only_reads(u.operation) for u in value.uses)
+    ):
+        return False
     return any(access is Access.RETURN for _, access in accesses(value))
 
 

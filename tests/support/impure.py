@@ -76,6 +76,13 @@ relax.func private @writes[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.tensor<
   relax.call_packed "tests.impure.increment"(%x)
   relax.return %x
 }
+relax.func private @twice[%n](%x: !relax.tensor<[n, 4], f32>)
+    -> !relax.tuple<!relax.tensor<[n, 4], f32>, !relax.tensor<[n, 4], f32>> {
+  %0 = relax.exp %x
+  %1 = relax.exp %x
+  %2 = relax.tuple(%0, %1)
+  relax.return %2
+}
 relax.func private @same[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.tensor<[n, 4], f32> {
   relax.return %x
 }
@@ -98,6 +105,8 @@ PROGRAMS = {
         relax.call_packed "{INCREMENT}"(%y) %q = relax.exp %x {END}""",
     "equal ops, result of a pure call": f"""%y = relax.call @same(%x) %p = relax.exp %x
         relax.call_packed "{INCREMENT}"(%y) %q = relax.exp %x {END}""",
+    "equal results": f"""%t2 = relax.call @twice(%x) %p = relax.tuple_get %t2[0] %q = relax.tuple_get %t2[1]
+        relax.call_packed "{INCREMENT}"(%p) {END}""",
     "one is written": f"""%a = relax.exp %x %b = relax.exp %x
         %p = relax.call_tir_inplace @inc(%a) inplace [0] : {T} %q = relax.add %b, %b {END}""",
     "constants": f"""%s = relax.constant dense<1.0> : tensor<2x4xf32> %r = relax.constant dense<1.0> : tensor<2x4xf32>

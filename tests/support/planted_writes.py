@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from math import prod
 from pathlib import Path
@@ -27,7 +27,8 @@ from lowering.relax.convert_dataflow import ToNonDataflowPass
 from lowering.verify import verify_module
 from relax_dialect.analysis.aliases import holds_memory, views
 from relax_dialect.interpreter import run
-from relax_dialect.ops.structure import ClosureOp, FuncOp
+from relax_dialect.ops.shapes import TupleOp
+from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import FuncType, TensorType
 from tests.support.corpus import ROOT, texts, valid_module
@@ -39,6 +40,8 @@ _RUN = re.compile(r"RUN: relax-opt %s(.*)")
 _PIPELINE = re.compile(r"""-p\s+(?:'([^']*)'|"((?:[^"\\]|\\.)*)"|(\S+))""")
 SIZES = 3, 5, 2, 4
 MOST_ELEMENTS = 1 << 17
+MOST_STEPS = 20
+"""So few that a loop which doubles what it carries, and which a write keeps from ending, takes little memory."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,26 @@ def planted(subject: Subject, point: PlantedWrite | None, form: str = "packed") 
     return module
 
 
+def returned_too(subject: Subject, maker: int) -> Subject | None:
+    """The program whose function returns what an op makes, besides its own result; `None` if it does, or cannot."""
+    module = subject.module.clone()
+    func = function_of(module, subject.function)
+    op, end = list(func.body.walk())[maker], func.body.block.last_op
+    if op.parent is not func.body.block or not isinstance(end, ReturnOp) or len(op.results) != 1:
+        return None
+    value, info = op.results[0], func.function_type
+    if not isinstance(value.type, TensorType) or value in end.operands:
+        return None
+    both = TupleOp(end.value, value)
+    Rewriter.replace_op(end, [both, ReturnOp(both.result)])
+    func.properties["function_type"] = FuncType(info.params, both.result.type, pure=info.pure, symbols=info.symbols)
+    try:
+        verify_module(module)
+    except DiagnosticException:
+        return None
+    return replace(subject, module=module)
+
+
 def function_of(module: ModuleOp, name: str) -> FuncOp:
     """The function of a name."""
     return next(op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == name)
@@ -186,7 +209,7 @@ def outcome(module: ModuleOp, name: str) -> Outcome:
     arguments = tuple((draw_bytes if _is_of_bytes(each) else draw).value(each) for each in info.params)
     weights = {str(op.weight_name): draw.value(op.result.type) for op in module.walk() if _is_elsewhere(op)}
     with np.errstate(all="ignore"):
-        result = as_plain(run(module, name, as_arguments(arguments), weights=weights, max_steps=1000))
+        result = as_plain(run(module, name, as_arguments(arguments), weights=weights, max_steps=MOST_STEPS))
     tensors = [*_tensors(result), *_tensors(arguments)]
     pairs = combinations(enumerate(tensors), 2)
     return Outcome(tensors, frozenset((i, j) for (i, one), (j, two) in pairs if np.shares_memory(one, two)))
@@ -237,6 +260,9 @@ class NotRun(Exception):
     """A program that cannot be drawn, fails, or is lowered to what the interpreter does not run."""
 
 
+SHARE = "tensors share memory"
+
+
 def difference(after: Outcome, before: Outcome) -> str | None:
     """The first difference of two outcomes, in words: a write makes large ones, while passes may round."""
     if len(after.tensors) != len(before.tensors):
@@ -245,7 +271,7 @@ def difference(after: Outcome, before: Outcome) -> str | None:
         if (now.dtype, now.shape) != (was.dtype, was.shape) or not _is_near(now, was):
             return f"tensor {number} is {now.dtype} {now.reshape(-1)[:4]}, was {was.dtype} {was.reshape(-1)[:4]}"
     new = after.shared - before.shared
-    return f"tensors share memory: {sorted(new)}" if new else None
+    return f"{SHARE}: {sorted(new)}" if new else None
 
 
 def _is_near(now: Array, was: Array) -> bool:
@@ -282,3 +308,16 @@ class Sweep:
                 self.faults.append(
                     f"{subject.name} @{subject.function} after {subject.pipeline}: {point} {form}: {found}"
                 )
+
+    def add_returned(self, subject: Subject, maker: int) -> None:
+        """Looks at which tensors share memory where a function returns what an op makes, too."""
+        both = returned_too(subject, maker)
+        if both is None:
+            return
+        try:
+            found = fault(both, None)
+        except NotRun:
+            return
+        self.compared += 1
+        if found is not None and found.startswith(SHARE):
+            self.faults.append(f"{subject.name} @{subject.function} after {subject.pipeline}: op {maker}: {found}")

@@ -15,7 +15,7 @@ from xdsl.traits import ConstantLike, IsTerminator
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.relax.functions.bind_params import find_entry
-from relax_dialect.analysis.effects import is_never_written
+from relax_dialect.analysis.effects import is_never_written, is_returned
 from relax_dialect.function_symbols import named_symbols
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
 from relax_dialect.ops.dataflow import DataflowOp
@@ -62,7 +62,8 @@ class LiftTransformParamsPass(ModulePass):
 
     The new function returns, in this order, the weights that are still needed as they are and the values that have been
     computed; these are the last parameters of the old one. Ops without effects and regions move, from dataflow regions
-    too, if they use weights, constants and what has moved; those that only make tuples or bind symbols do not.
+    too, if they use weights, constants and what has moved; those that only make tuples or bind symbols do not, nor does
+    what the function returns: each call gives its caller memory that no other call has.
 
     Where nothing moves, nothing changes, so it is idempotent. Refuses a function that the module itself uses, a
     `num-input` that is not there, and sizes that the new parameters do not tell: run `bind-symbolic-vars` before.
@@ -107,7 +108,7 @@ class _Lifting:
             return False
         if impurity_of(op) is not None or symbols_witnessed(op) or not symbols_used(op) <= self._symbols:
             return False
-        if not all(map(is_never_written, (*op.operands, *op.results))):
+        if not all(map(is_never_written, (*op.operands, *op.results))) or any(map(is_returned, op.results)):
             return False
         others = [value.owner for value in op.operands if value not in self._values]
         constant = all(isinstance(owner, Operation) and owner.has_trait(ConstantLike) for owner in others)

@@ -73,6 +73,28 @@ def test_all_writes(folder: str):
     assert not sweep.faults, "\n".join(sweep.faults)
 
 
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_results_have_their_own_memory(folder: str):
+    """A value that is returned too is not made the memory of an argument or of another result."""
+    sweep = Sweep()
+    for subject in _of(folder):
+        ops = len(list(function_of(subject.module, subject.function).body.walk()))
+        if _number(subject) % EVERY == 1:
+            sweep.add_returned(subject, _number(subject) // EVERY % ops)
+    assert not sweep.faults, "\n".join(sweep.faults)
+    assert sweep.compared
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_all_results_have_their_own_memory(folder: str):
+    sweep = Sweep()
+    for subject in _of(folder):
+        for number, _ in enumerate(function_of(subject.module, subject.function).body.walk()):
+            sweep.add_returned(subject, number)
+    assert not sweep.faults, "\n".join(sweep.faults)
+
+
 # Faults that are planted: the analysis is not asked
 
 

@@ -8,8 +8,9 @@
 // CHECK-NEXT:    %1 = relax.sum %0 axes = [0]
 // CHECK-NEXT:    %2 = relax.sum %0 axes = [1]
 // CHECK-NEXT:    %3 = relax.exp %x : !relax.tensor<*, f32>
-// CHECK-NEXT:    %4 = relax.tuple(%1, %1, %2, %3)
-// LOC: relax.exp %x loc("{{.*}}eliminate_common_subexpr.mlir":14:3)
+// CHECK-NEXT:    %4 = relax.add %1, %1
+// CHECK-NEXT:    %5 = relax.tuple(%4, %2, %3)
+// LOC: relax.exp %x loc("{{.*}}eliminate_common_subexpr.mlir":15:3)
 relax.func @equal(%x: !relax.tensor<[4, 4], f32>) -> !relax.object {
   %0 = relax.exp %x
   %1 = relax.exp %x
@@ -17,8 +18,26 @@ relax.func @equal(%x: !relax.tensor<[4, 4], f32>) -> !relax.object {
   %3 = relax.sum %1 axes = [0]
   %4 = relax.sum %1 axes = [1]
   %5 = relax.exp %x : !relax.tensor<*, f32>
-  %6 = relax.tuple(%2, %3, %4, %5)
-  relax.return %6
+  %6 = relax.add %2, %3
+  %7 = relax.tuple(%6, %4, %5)
+  relax.return %7
+}
+
+// Of two results each has its own memory: the caller may write into one and read the other.
+// CHECK-LABEL: relax.func @returned
+// CHECK-NEXT:    %0 = relax.exp %x
+// CHECK-NEXT:    %1 = relax.exp %x
+// CHECK-NEXT:    %2 = relax.log %0
+// CHECK-NEXT:    %3 = relax.flatten %1
+// CHECK-NEXT:    relax.tuple(%0, %3, %2)
+relax.func @returned(%x: !relax.tensor<[4, 4], f32>) -> !relax.object {
+  %0 = relax.exp %x
+  %1 = relax.exp %x
+  %2 = relax.exp %x
+  %3 = relax.log %2
+  %4 = relax.flatten %1
+  %5 = relax.tuple(%0, %4, %3)
+  relax.return %5
 }
 
 // -----
@@ -36,7 +55,7 @@ relax.func @equal(%x: !relax.tensor<[4, 4], f32>) -> !relax.object {
 // CHECK-NEXT:    }
 // CHECK-NEXT:    relax.closure
 // CHECK-NEXT:      %6 = relax.exp %x
-// CHECK-NEXT:      relax.tuple(%6, %6)
+// CHECK-NEXT:      relax.add %6, %6
 relax.func @regions(%x: !relax.tensor<[4], f32>, %c: !relax.prim<i1>) -> !relax.object {
   %0 = relax.exp %x
   %1 = relax.if %c {
@@ -51,7 +70,7 @@ relax.func @regions(%x: !relax.tensor<[4], f32>, %c: !relax.prim<i1>) -> !relax.
   %6 = relax.closure () -> !relax.object {
     %7 = relax.exp %x
     %8 = relax.exp %x
-    %9 = relax.tuple(%7, %8)
+    %9 = relax.add %7, %8
     relax.return %9
   }
   %10 = relax.tuple(%0, %1, %6)

@@ -22,14 +22,27 @@ relax.func @pure[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
 // CHECK-LABEL: relax.func @between
 // CHECK-NEXT:    relax.exp %x
 // CHECK-NEXT:    relax.call_packed
-// CHECK-NEXT:    relax.exp %x
+// CHECK-NEXT:    %[[B:.*]] = relax.exp %x
+// CHECK-NEXT:    relax.add %[[B]], %[[B]]
 // CHECK-NEXT:    relax.tuple
 relax.func @between[%n](%x: !relax.tensor<[n], f32>) -> !relax.object impure {
   %a = relax.exp %x
   relax.call_packed "t.inc"(%x)
   %b = relax.exp %x
   %c = relax.exp %x
-  %t = relax.tuple(%a, %b, %c)
+  %d = relax.add %b, %c
+  %t = relax.tuple(%a, %d)
+  relax.return %t
+}
+
+// Of two results each has its own memory.
+// CHECK-LABEL: relax.func @returned
+// CHECK-NEXT:    relax.exp %x
+// CHECK-NEXT:    relax.exp %x
+relax.func @returned[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %a = relax.exp %x
+  %b = relax.exp %x
+  %t = relax.tuple(%a, %b)
   relax.return %t
 }
 

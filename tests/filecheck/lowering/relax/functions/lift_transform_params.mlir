@@ -55,9 +55,28 @@ relax.func @main(%c: !relax.prim<i1>, %w: !relax.tensor<[8], f32>) -> !relax.obj
 // CHECK-NEXT:    relax.return %1
 // CHECK-LABEL: relax.func @main(%x: !relax.object, %w: !relax.tensor<[8], f32>, %0: !relax.tensor<[8], f32>)
 // CHECK-NEXT:    relax.tuple(%w, %0)
-// CHECK-NEXT:    relax.return
-relax.func @main(%x: !relax.object, %w: !relax.tensor<[8], f32>) -> !relax.tuple<!relax.tensor<[8], f32>, !relax.tensor<[8], f32>> {
+relax.func @main(%x: !relax.object, %w: !relax.tensor<[8], f32>) -> !relax.tensor<[8], f32> {
   %0 = relax.exp %w
   %1 = relax.tuple(%w, %0)
-  relax.return %1
+  %2 = relax.tuple_get %1[0]
+  %3 = relax.tuple_get %1[1]
+  %4 = relax.add %2, %3
+  relax.return %4
+}
+
+// -----
+
+// What is returned is computed in each call: a caller that writes into its result does not change that of the next one.
+// CHECK-LABEL: relax.func @main_transform_params(%w: !relax.tensor<[8], f32>)
+// CHECK-NEXT:    %0 = relax.exp %w
+// CHECK-NEXT:    %1 = relax.tuple(%0)
+// CHECK-LABEL: relax.func @main(%x: !relax.object, %0: !relax.tensor<[8], f32>)
+// CHECK-NEXT:    %1 = relax.log %0
+// CHECK-NEXT:    %2 = relax.flatten %1
+// CHECK-NEXT:    relax.return %2
+relax.func @main(%x: !relax.object, %w: !relax.tensor<[8], f32>) -> !relax.tensor<[8], f32> {
+  %0 = relax.exp %w
+  %1 = relax.log %0
+  %2 = relax.flatten %1
+  relax.return %2
 }

@@ -12,8 +12,9 @@ relax.func @main() -> !relax.object {
 relax.func @main[%k, %m](%x: !relax.object, %w: !relax.tensor<[k, m], f32>) -> !relax.object {
   %0 = relax.flatten %w
   %1 = relax.shape [k]
-  %2 = relax.tuple(%0, %1)
-  relax.return %2
+  %2 = relax.exp %0
+  %3 = relax.tuple(%2, %1)
+  relax.return %3
 }
 
 // -----
