@@ -372,18 +372,33 @@ def _groups(block: BlockOp) -> Iterator[tuple[BlockArgument, ForOp, int]]:
 
 
 def _only_addresses(quotient: Operation) -> bool:
-    """Whether an op computes the panel of a column, or where the number of a page is looked up, and nothing else.
+    """Whether an op computes the panel of a column, where the number of a page is looked up, or an index in a page, and
+    nothing else.
 
     Addresses in pages depend on data, with one axis or two.
     """
     loads = [use.operation for result in quotient.results for use in result.uses]
     return any(
-        all(isinstance(load, LoadOp) and is_address(load) for load in loads) for is_address in (reads_panels, _is_index)
+        all(isinstance(load, LoadOp) and is_address(load) for load in loads)
+        for is_address in (reads_panels, _is_index, _is_in_page)
     )
 
 
 def _is_index(load: LoadOp) -> bool:
     return all(isinstance(use.operation, arith.IndexCastOp) for use in load.result.uses)
+
+
+def _is_in_page(load: LoadOp) -> bool:
+    """Whether an index of a load is, or is bounded from, a loaded number."""
+    pending, seen = list[SSAValue](load.indices), set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        if isinstance(value.owner, LoadOp):
+            return True
+        if isinstance(value.owner, Operation) and value not in seen:
+            seen.add(value)
+            pending += value.owner.operands
+    return False
 
 
 def _split(block: BlockOp, value: BlockArgument, loop: ForOp, size: int) -> None:

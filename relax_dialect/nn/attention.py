@@ -89,9 +89,12 @@ class KVCache:
         if len(pools) == 1:
             return (self._store(pools[0], new),)
         numbers, scales = pools
-        scale = op.max(op.abs(new), axes=[-1]) * (1 / 127)
+        count, heads, features = known_shape(new)
+        groups = known_shape(scales)[-1]
+        blocks = op.reshape(new, (count, heads, groups, features // groups))
+        scale = op.max(op.abs(blocks), axes=[-1]) * (1 / 127)
         steps = op.maximum(scale, current_builder().const(1e-30, "f32"))
-        rounded = op.round(new / op.expand_dims(steps, axes=[-1]))
+        rounded = op.reshape(op.round(blocks / op.expand_dims(steps, axes=[-1])), (count, heads, features))
         return self._store(numbers, rounded.astype("i8")), self._store(scales, scale)
 
     def _store(self, pool: Expr, new: Expr) -> Expr:
@@ -258,7 +261,9 @@ class _Attended:
         page = self._tables[0][new, at // PAGE] if self._past is None else self._tables[0][at // PAGE]
         number = pools[0][page, head, at % PAGE, feature]
         if len(pools) == 2:
-            return te.cast(number, "f32") * pools[1][page, head, at % PAGE]
+            size = pools[0].shape[-1] // pools[1].shape[-1]
+            scale = pools[1][page, head, at % PAGE, feature // size]
+            return te.cast(number, "f32") * te.cast(scale, "f32")
         return number if str(number.dtype) == "f32" else te.cast(number, "f32")
 
     def _sees(self, row: Sequence[te.Expr], at: te.Expr) -> te.Expr:

@@ -21,19 +21,26 @@ QKNorm = Literal["none", "head", "all", "head layer norm", "layer norm of each h
 PAGE = 32
 """Positions in a page."""
 
-CacheFormat = Literal["f32", "f16", "i8"]
-"""How keys and values are stored: as numbers, or as bytes with a scale for each head at each position."""
+CacheFormat = Literal["f32", "f16", "q8_0"]
+"""How keys and values are stored: as numbers, or as bytes with a scale for each block of features of a head."""
 
-CACHE_FORMATS: Sequence[CacheFormat] = ("f32", "f16", "i8")
+CACHE_FORMATS: Sequence[CacheFormat] = ("f32", "f16", "q8_0")
+
+
+def cache_block(features: int) -> int:
+    """How many features of a head share a scale in a cache of `q8_0`: 32, or the power of two that divides them all."""
+    return math.gcd(features, 32)
 
 
 def pool_shapes(heads: int, features: int, cache_format: CacheFormat) -> Mapping[str, tuple[tuple[int, ...], str]]:
     """The shape of a page of keys and values of a layer, and its dtype, by the names of the pools."""
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     for kind in ("keys", "values"):
-        found[kind] = (heads, PAGE, features), cache_format
-        if cache_format == "i8":
-            found[f"{kind[:-1]}_scales"] = (heads, PAGE), "f32"
+        if cache_format == "q8_0":
+            found[kind] = (heads, PAGE, features), "i8"
+            found[f"{kind[:-1]}_scales"] = (heads, PAGE, features // cache_block(features)), "f16"
+        else:
+            found[kind] = (heads, PAGE, features), cache_format
     return found
 
 

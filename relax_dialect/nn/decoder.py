@@ -216,6 +216,9 @@ def split_fused(state: Mapping[str, Elements], config: DecoderConfig) -> dict[st
         if parts is None:
             found[name] = elements
             continue
+        if kind == "input_order":
+            found |= {f"{owner.rpartition('.')[0]}.{part}.{kind}": elements for part, _ in parts}
+            continue
         rows, axis = sum(size for _, size in parts), int("experts." in owner)
         if elements.shape[axis : axis + 1] != (rows,):
             raise StateError(f"'{name}' expected {rows} rows, got the shape {list(elements.shape)}")

@@ -152,6 +152,13 @@ class Module(ABC):
         seen = set[int]()
         yield from self._parameters(prefix, seen)
 
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """The modules that it consists of, with their parts, by the names of their parameters without the last one."""
+        for name, child in self.children():
+            if isinstance(child, Module):
+                yield f"{prefix}{name}", child
+                yield from child.named_modules(f"{prefix}{name}.")
+
     def _parameters(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Parameter]]:
         for name, child in self.children():
             if id(child) in seen:
@@ -307,9 +314,13 @@ class Linear(Module):
     def __init__(self, inputs: int, outputs: int, *, bias: bool = False):
         self.weight = Parameter((outputs, inputs))
         self.bias = Parameter((outputs,)) if bias else None
+        self.input_order: Parameter | None = None
+        """The input that each column of the weights multiplies, if it is not that of the same number."""
 
     def forward(self, x: Expr) -> Expr:
         """The product with each row of the weights."""
+        if self.input_order is not None:
+            x = op.take(x, self.input_order.stored(), axis=-1)
         return applied(self.weight, x, self.bias)
 
 

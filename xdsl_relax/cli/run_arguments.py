@@ -95,7 +95,7 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--cache-format",
-        choices=("f16", "f32", "i8"),
+        choices=("f16", "f32", "q8_0"),
         default="f32",
         help="how keys and values are stored (default: f32)",
     )

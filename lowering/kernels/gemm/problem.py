@@ -130,13 +130,14 @@ class Gemm:
         return moves and factor.stride(axes[-1]) == 1
 
     def has_vectors(self, factor: Factor, axes: Sequence[int]) -> bool:
-        """Whether neighbours along some axes as one lie beside each other, wherever the first of them is.
+        """Whether neighbours along some axes as one lie beside each other, if the first of them is a multiple of the
+        lanes of a vector.
 
         As `is_contiguous`, but along other axes addresses may be looked up, as those of pages are.
         """
         if self.is_contiguous(factor, axes):
             return True
-        moves = bool(axes) and factor.is_linear_along(axes)
+        moves = bool(axes) and factor.is_linear_along(axes, self.tiles.lanes)
         return moves and is_chain(factor.accesses, self.contraction.stage.extents, axes)
 
     def offset(self, access: AffineAccess, coords: Coords) -> SSAValue:

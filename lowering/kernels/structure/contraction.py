@@ -12,7 +12,7 @@ linear.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -130,8 +130,26 @@ class Factor:
     @cached_property
     def pinned(self) -> frozenset[int]:
         """The axes that it uses outside of addresses."""
-        used = {operand for op in self.ops for inner in op.walk() if _uses_values(inner) for operand in inner.operands}
+        return self._used_by(())
+
+    def _used_by(self, others: Container[Operation]) -> frozenset[int]:
+        """The axes that it uses outside of addresses, by ops that are not among `others`."""
+        used = {
+            operand
+            for op in self.ops
+            if op not in others
+            for inner in op.walk()
+            if _uses_values(inner)
+            for operand in inner.operands
+        }
         return frozenset(number for number, axis in enumerate(self.stage.axes) if axis.value in used)
+
+    def _is_uniform(self, op: Operation, axis: int, lanes: int) -> bool:
+        """Whether an op is the quotient of an axis by a multiple of some lanes."""
+        if not isinstance(op, _QUOTIENTS) or op.lhs is not self.stage.axes[axis].value:
+            return False
+        size = dim_of(op.rhs)
+        return size is not None and (size.constant_value or 1) % lanes == 0
 
     @cached_property
     def axes(self) -> frozenset[int]:
@@ -154,11 +172,13 @@ class Factor:
     def _is_affine(self) -> bool:
         return all(not each.computed for each in self.accesses)
 
-    def is_linear_along(self, axes: Sequence[int]) -> bool:
+    def is_linear_along(self, axes: Sequence[int], lanes: int) -> bool:
         """Whether the last of some axes moves its data by one element, or not at all, and nothing that is computed
-        depends on them: neither values nor the indices of other axes.
+        depends on them: neither values nor the indices of other axes. Quotients of an axis may be computed that are the
+        same for so many lanes, of which the first is a multiple: those of scales that blocks of elements share.
         """
-        if any(isinstance(op, IfOp) for op in self.ops) or self.pinned.intersection(axes):
+        uniform = {op for op in self.ops if len(axes) == 1 and self._is_uniform(op, axes[0], lanes)}
+        if any(isinstance(op, IfOp) for op in self.ops) or self._used_by(uniform).intersection(axes):
             return False
         # The loads on which indices of other loads depend.
         indices = set[LoadOp]()

@@ -13,7 +13,7 @@ from relax_dialect.frontend.huggingface.folder import ModelFolder
 from relax_dialect.frontend.huggingface.quantized import packed_tensors
 from relax_dialect.nn.config import DecoderConfig
 from relax_dialect.nn.decoder import Decoder, split_fused
-from relax_dialect.nn.module import StateError
+from relax_dialect.nn.module import Linear, Parameter, StateError
 from tir_dialect.block_arrays import BlockArray
 
 if TYPE_CHECKING:
@@ -42,10 +42,22 @@ def model_of(folder: ModelFolder, context: int | None = None) -> Decoder:
     model = Decoder(config)
     try:
         state = split_fused(_stacked(state), config)
+        _set_input_orders(model, state)
         model.load_state_dict(_without_zeros(state, model) if folder.table("quantization_config") else state)
     except StateError as error:
         raise folder.error(str(error)) from error
     return model
+
+
+def _set_input_orders(model: Decoder, state: Mapping[str, Elements]) -> None:
+    """Gives each layer whose weights are packed in another order of inputs a parameter for it."""
+    layers = {name: module for name, module in model.named_modules() if isinstance(module, Linear)}
+    for name, order in state.items():
+        owner, _, kind = name.rpartition(".")
+        if kind == "input_order" and owner not in layers:
+            raise StateError(f"'{owner}' has inputs in an order of its own (desc_act), which only matrices can have")
+        if kind == "input_order":
+            layers[owner].input_order = Parameter(order.shape)
 
 
 def _without_zeros(state: Mapping[str, Elements], model: Decoder) -> Mapping[str, Elements]:
@@ -87,6 +99,8 @@ def _stack(arrays: Sequence[Elements]) -> Elements:
 
 def _stored(family: Family, config: DecoderConfig, name: str, array: Elements) -> Elements:
     """A tensor as `nn.Decoder` has it; packed weights are rows of outputs in all checkpoints."""
+    if name.endswith(".input_order"):
+        return array
     if family.interleaved_experts and ".experts." in name:
         # Experts as (outputs, inputs), all rows of gates first.
         if isinstance(array, np.ndarray) and array.ndim == 3:

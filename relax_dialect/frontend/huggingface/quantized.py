@@ -13,6 +13,8 @@ integers of 4 or 8 bits with a scale and a zero point for some inputs of an outp
 
 The last two are of compressed-tensors (`pack-quantized`, `int-quantized`); bytes have signs. The others have words of
 32 bits, here for numbers of 4, the lowest first, which AWQ interleaves. GPTQ's `g_idx` says the group of each input.
+Where inputs of a group do not follow each other (`desc_act`), columns are packed group by group, and
+`NAME.input_order` has the input of each column.
 """
 
 from __future__ import annotations
@@ -65,6 +67,8 @@ def packed_tensors(folder: ModelFolder) -> Mapping[str, Elements]:
         if kind != "weight" and layer.optional("weight") is not None:
             raise layer.error("weight", f"is there beside '{kind}'")
         found[f"{owner}.weight"] = read(layer)
+        if layer.input_order is not None:
+            found[f"{owner}.input_order"] = layer.input_order
         for each in layer.used - {"weight"}:
             del found[f"{owner}.{each}"]
     return found
@@ -103,6 +107,8 @@ class _Layer:
         self._folder, self._owner = folder, owner
         self.used = {each for each in _IGNORED if f"{owner}.{each}" in folder.tensors}
         """The tensors that have been looked at."""
+        self.input_order: Array | None = None
+        """The input that each column of the packed weights multiplies, if it is not that of the same number."""
 
     def error(self, kind: str, message: str) -> HuggingFaceImportError:
         """What is wrong with a tensor."""
@@ -136,17 +142,23 @@ class _Layer:
         return found
 
     def blocks(self, kind: str, integers: Array, scale: Array, zero: Array, group: Array, bits: int) -> BlockArray:
-        """Rows of integers, whose scales and zero points are `[rows, groups]`; `group` has that of each column."""
+        """Rows of integers, whose scales and zero points are `[rows, groups]`; `group` has that of each column.
+
+        Columns are ordered by their groups if those of a group are not beside each other.
+        """
         if integers.shape[1] % BLOCK:
             raise self.error(kind, f"has rows of {integers.shape[1]}, expected a multiple of {BLOCK}")
-        groups = group.reshape(-1, BLOCK)
         if group.size and not 0 <= group.min() <= group.max() < scale.shape[1]:
             raise self.error(kind, f"has groups from {group.min()} to {group.max()}, and scales of {scale.shape[1]}")
+        groups = group.reshape(-1, BLOCK)
+        if (groups != groups[:, :1]).any():
+            self.input_order = np.argsort(group, kind="stable").astype(np.int64)
+            groups, integers = group[self.input_order].reshape(-1, BLOCK), integers[:, self.input_order]
         if (groups != groups[:, :1]).any():
             raise self.error(
                 kind,
-                f"has several groups in {BLOCK} inputs that follow each other (group_size below {BLOCK}, or desc_act), "
-                f"which is not supported: quantise with groups of a multiple of {BLOCK} and desc_act=False",
+                f"has groups of other sizes than multiples of {BLOCK} inputs, which is not supported: quantise with a "
+                f"group_size that is a multiple of {BLOCK}",
             )
         first = groups[:, 0]
         return encode_integers(integers, scale[:, first], zero[:, first], bits)

@@ -76,7 +76,7 @@ def test_perplexity():
     formats: tuple[tuple[CacheFormat, int, float], ...] = (
         ("f32", 24, 1e-6),
         ("f16", 24, 1e-3),
-        ("i8", 24, 5e-3),
+        ("q8_0", 24, 5e-3),
         ("f32", 16, 1e-4),
         ("f32", 8, 1e-2),
     )

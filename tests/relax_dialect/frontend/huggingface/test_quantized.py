@@ -12,13 +12,16 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+from lowering import build
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
 from relax_dialect.frontend.huggingface.families import config_of
 from relax_dialect.frontend.huggingface.models import model_of
 from relax_dialect.interpreter import run
 from relax_dialect.nn import Decoder, DecoderProgram
+from relax_dialect.nn.decoder import split_fused
 from tests.support import decoders
 from tir_dialect.block_arrays import BlockArray
+from vm_dialect import VirtualMachine
 
 IDS = np.array([5, 40, 3, 7, 5, 5, 31], np.int64)
 LLAMA: Mapping[str, Any] = {
@@ -58,10 +61,12 @@ def _formula(integers: np.ndarray, scale: np.ndarray, zero: np.ndarray, group: n
     return (integers.astype(np.float32) - zero[:, group].astype(np.float32)) * scale.astype(np.float32)[:, group]
 
 
-def _gptq(shape: tuple[int, int], bits: int, size: int, rng: np.random.Generator, version: int = 1, **_: Any):
+def _gptq(shape: tuple[int, int], bits: int, size: int, rng: np.random.Generator, version: int = 1, **options: Any):
     integers, scale, zero = _parameters(shape, bits, size, rng)
     zero[0], zero[3] = 15 if bits == 4 else 255, 0  # less one has a borrow
     group = np.arange(shape[1]) // size
+    if options.get("is_shuffled"):
+        group = rng.permutation(group)
     zeros = _words(zero.T, bits)
     if version == 1:
         zeros = (zeros.view(np.uint32) - np.uint32(0x11111111 if bits == 4 else 0x01010101)).view(np.int32)
@@ -203,6 +208,44 @@ def test_logits(tmp_path: Path):
     assert np.abs(found - expected).max() < 2e-5 * np.abs(expected).max()
 
 
+ACT_ORDER = GPTQ | {"desc_act": True}
+
+
+def test_inputs_in_an_order_of_their_own(tmp_path: Path):
+    """With `desc_act` the inputs of a group are anywhere."""
+    _, weights = _checkpoint(tmp_path, ACT_ORDER, _gptq, 4, 32, is_shuffled=True)
+    model = model_of(read_folder(tmp_path))
+    assert sum(name.endswith("_proj.input_order") for name, _ in model.named_parameters()) == 7
+    program = DecoderProgram(model, functions=("every",))
+    machine, caches = VirtualMachine(build(program.module())), decoders.Caches(program, 8)
+    found = np.asarray(machine["every"](IDS, *caches.arguments(0)))
+    expected = decoders.logits(model.config, {k: v.astype(np.float64) for k, v in weights.items()}, IDS)
+    assert np.abs(found - expected).max() < 1e-3 * np.abs(expected).max()
+
+
+def test_fused_inputs_in_an_order_of_their_own(tmp_path: Path):
+    """Queries, keys and values that are one matrix have one order."""
+    _write(tmp_path, LLAMA, {})
+    order, rows = np.arange(64)[::-1], np.zeros((128, 64))
+    state = split_fused(
+        {"self_attn.qkv_proj.weight": rows, "self_attn.qkv_proj.input_order": order}, config_of(read_folder(tmp_path))
+    )
+    assert {name: each.shape for name, each in state.items()} == {
+        "self_attn.q_proj.weight": (64, 64),
+        "self_attn.k_proj.weight": (32, 64),
+        "self_attn.v_proj.weight": (32, 64),
+        "self_attn.q_proj.input_order": (64,),
+        "self_attn.k_proj.input_order": (64,),
+        "self_attn.v_proj.input_order": (64,),
+    }
+
+
+def test_experts_have_no_order_of_their_own(tmp_path: Path):
+    _checkpoint(tmp_path, ACT_ORDER, _gptq, 4, 32, MIXTRAL, is_shuffled=True)
+    with pytest.raises(HuggingFaceImportError, match=r"_proj' has inputs in an order of its own \(desc_act\)"):
+        model_of(read_folder(tmp_path))
+
+
 def test_experts(tmp_path: Path):
     """Those of a layer are one stack of packed weights; one of another format is refused."""
     tensors, weights = _checkpoint(tmp_path, GPTQ, _gptq, 4, 32, MIXTRAL)
@@ -266,7 +309,7 @@ def test_configurations_that_are_refused(config: Mapping[str, Any], message: str
 @pytest.mark.parametrize(
     ("kind", "change", "message"),
     [
-        ("g_idx", lambda each: each[::-1] * 0 + np.arange(64) % 2, "has several groups in 32 inputs .* desc_act"),
+        ("g_idx", lambda each: np.minimum(np.arange(64) // 16, 1).astype(np.int32), "has groups of other sizes than"),
         ("g_idx", lambda each: each - 1, "has groups from -1 to 0, and scales of 2"),
         ("g_idx", lambda each: each[1:], r"expected int32\[64\], got int32\[63\]"),
         ("scales", lambda each: None, "up_proj.scales' is missing"),
@@ -301,7 +344,7 @@ def test_more_tensors_that_do_not_fit(tmp_path: Path):
         with pytest.raises(HuggingFaceImportError, match=message):
             model_of(read_folder(tmp_path))
     symmetric: Tensors = {name: each for name, each in tensors.items() if "zero_point" not in name}
-    for groups, message in ((4, "several groups in 32 inputs"), (5, "has rows of 64, which are not 5 groups")):
+    for groups, message in ((4, "groups of other sizes than"), (5, "has rows of 64, which are not 5 groups")):
         wrong = {f"{UP}.weight_scale": np.ones((96, groups), np.float32)}
         _write(tmp_path, {**LLAMA, "quantization_config": COMPRESSED}, symmetric | wrong)
         with pytest.raises(HuggingFaceImportError, match=message):
