@@ -198,11 +198,14 @@ def dense_array(elements: DenseIntOrFPElementsAttr) -> NDArray[Any]:
     """The elements of a dense attribute as a new array; splats are expanded."""
     import numpy as np
 
-    kind = elements.get_element_type()
-    # Without a dtype NumPy makes floats of integers of which only some are 2**63 or more.
+    kind, data, shape = elements.get_element_type(), elements.data.data, elements.get_shape()
+    dtype = numpy_dtype(kind)
+    if dtype.isbuiltin == 1 and dtype.kind in "iuf" and len(data) == math.prod(shape) * dtype.itemsize:
+        return np.frombuffer(data, dtype.newbyteorder("<")).astype(dtype).reshape(shape)
+    # xDSL decodes the others one by one. Without a dtype NumPy makes floats of integers of which only some are 2**63 or
+    # more.
     raw = np.float64 if isinstance(kind, AnyFloat) else np.uint64 if is_unsigned(kind) else np.int64
-    values = np.array(elements.get_values(), raw).astype(numpy_dtype(kind))
-    shape = elements.get_shape()
+    values = np.array(elements.get_values(), raw).astype(dtype)
     return np.full(shape, values.reshape(-1)[0]) if values.size == 1 else values.reshape(shape)
 
 
