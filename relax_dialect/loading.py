@@ -211,20 +211,22 @@ def scalar_operations(word: str) -> list[str]:
     return [f"math.{word}", *(f"arith.{word}{end}" for end in ("f", "i", "si", "ui"))]
 
 
+def same_operators(word: str, known: Collection[str]) -> list[str]:
+    """The operators of relax among `known` that are called `word` in any namespace, or by other libraries."""
+    same = [each for each in sorted(known) if each.startswith("relax.") and each.rpartition(".")[2] == word]
+    return same or [each for each in (f"relax.{_ELSEWHERE.get(word, word)}",) if each in known]
+
+
 def near_operators(name: str, known: Collection[str], count: int = 2) -> list[str]:
     """Names among `known` for `name`, all of them with their dialect: the same in another namespace, what other
     libraries call so, or else names that are spelt alike.
     """
     dialect, last = name.partition(".")[0], name.rpartition(".")[2]
     if dialect in ("tir", "T", "arith", "math"):
-        scalar = [each for each in scalar_operations(last) if each in known]
-        longer = [each for each in sorted(known) if each.startswith(f"tir.{last}_")]
-        return (scalar + longer)[:count] or get_close_matches(
-            f"tir.{last}" if dialect == "T" else name, sorted(known), n=count
-        )
-    is_ours = dialect in ("relax", "R", last)
-    name = f"relax.{name.partition('.')[2]}" if dialect == "R" else name
-    same = [each for each in sorted(known) if is_ours and each.startswith("relax.") and each.rpartition(".")[2] == last]
-    if not same and is_ours and last in _ELSEWHERE:
-        same = [each for each in (f"relax.{_ELSEWHERE[last]}",) if each in known]
-    return same[:count] or get_close_matches(name, sorted(known), n=count)
+        found = [each for each in scalar_operations(last) if each in known]
+        found += [each for each in sorted(known) if each.startswith(f"tir.{last}_")]
+    else:
+        found = same_operators(last, known) if dialect in ("relax", "R", last) else []
+    ours = {"R": "relax", "T": "tir"}.get(dialect)
+    spelt = name if ours is None else f"{ours}.{name.partition('.')[2]}"
+    return found[:count] or get_close_matches(spelt, sorted(known), n=count)

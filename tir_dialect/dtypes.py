@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import IntEnum
 from functools import lru_cache
 from importlib import import_module
@@ -196,7 +197,8 @@ def parse_dtype(name: str) -> ElementType:
     """The element type spelled `name`, as here (`f32`) or as in NumPy and TVM (`float32`)."""
     found = _BY_NAME.get(name) or _BY_NUMPY_NAME.get(_OLDER_NAMES.get(name, name))
     if found is None:
-        hint = f"; did you mean {_ELSEWHERE[name]}?" if name in _ELSEWHERE else f": expected one of {_EXPECTED}"
+        close = _ELSEWHERE.get(name) or next(iter(get_close_matches(name, [*_BY_NUMPY_NAME, *_BY_NAME], n=1)), None)
+        hint = f"; did you mean {close}?" if close else f": expected one of {_EXPECTED}"
         raise ValueError(f"unsupported dtype '{name}'{hint}")
     return found.type
 

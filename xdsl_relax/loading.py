@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from errno import ENOENT
 from os import PathLike, fspath, strerror
@@ -121,7 +122,11 @@ def _path(source: object) -> Path | None:
         return Path(cast("PathLike[str]", source))
     if not isinstance(source, str):
         return None
-    return Path(source) if _looks_like_path(source) or _is_file(source) else None
+    return Path(source) if _looks_like_path(source) or _is_file(source) or _FILE_NAME.fullmatch(source) else None
+
+
+_FILE_NAME = re.compile(r"(?!(relax|tir|vm|builtin)\.)[\w./\\~-]+\.\w+")
+"""One word that can be the name of a file of another kind, and is no text."""
 
 
 def _looks_like_path(text: str) -> bool:

@@ -72,12 +72,22 @@ def as_dtype(dtype: DTypeLike) -> Attribute:
 
 def tensor(shape: ShapeLike = None, dtype: DTypeLike | None = "f32", device: str | None = None) -> TensorType:
     """The type of a tensor: `tensor(("n", 4), "f16")`; `None` is what is not known, of a shape or a dimension."""
-    return TensorType(shape, None if dtype is None else as_dtype(dtype), device)
+    return TensorType(_sizes(shape), None if dtype is None else as_dtype(dtype), device)
+
+
+def _sizes(shape: ShapeLike) -> ShapeLike:
+    """The shape; `TypeError` or `ValueError` for a number that is no size."""
+    for size in () if shape is None or isinstance(shape, str) else shape:
+        if isinstance(size, float):
+            raise TypeError(f"expected sizes that are integers, symbols, or None where not known, got {size}")
+        if isinstance(size, int) and size < 0:
+            raise ValueError(f"expected sizes of at least 0, or None where not known, got {size}")
+    return shape
 
 
 def as_struct_info(info: InfoLike) -> StructInfo:
     """The relax type that `info` stands for."""
-    return info if isinstance(info, StructInfo) else TensorType(info, f32)
+    return info if isinstance(info, StructInfo) else TensorType(_sizes(info), f32)
 
 
 def as_result_types(info: InfoLike | list[InfoLike]) -> tuple[list[StructInfo], bool]:
@@ -251,9 +261,12 @@ class Emitter:
             raise BuilderError(f"'{op.name}' op is in a block already")
         for index, operand in enumerate(op.operands):
             if not self.is_visible(operand):
+                around = operand.owner.parent_op() if isinstance(operand.owner, Operation) else None
+                reason = "it belongs to another function or to a region that has ended"
+                if around is not None and around.name == "relax.dataflow":
+                    reason = "it is local to a dataflow region; `bb.emit_output(value)` in the region makes it visible"
                 raise BuilderError(
-                    f"'{op.name}' op operand #{index} ({_name(operand)}) is not visible in {self.frame.what}: "
-                    "it belongs to another function or to a region that has ended"
+                    f"'{op.name}' op operand #{index} ({_name(operand)}) is not visible in {self.frame.what}: {reason}"
                 )
         for name in sorted(symbols_used(op)):
             if not self.is_bound(name):

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from relax_dialect.builder.emitter import BuilderError, DTypeLike, Emitter, Operand, TypedValue, as_dtype, as_tensor
 from relax_dialect.builder.emitter import constant as constant_op
-from relax_dialect.loading import operator_classes
+from relax_dialect.loading import operator_classes, same_operators
 from relax_dialect.ops.calls import CallClosureOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.gather import IndexTensorOp
@@ -51,6 +51,14 @@ class Expr(TypedValue):
 
     __array_ufunc__ = None
     """NumPy leaves operators between its arrays and expressions to this class."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Raises `AttributeError`, which names the operator for a method of other libraries."""
+        message = f"'Expr' object has no attribute '{name}'"
+        if not name.startswith("_"):
+            same = same_operators("transpose" if name == "T" else name, operator_classes())
+            message += "".join(f"; operators are functions: op.{each.removeprefix('relax.')}(x)" for each in same[:1])
+        raise AttributeError(message, name=name, obj=self)
 
     def rebind(self, value: SSAValue) -> None:
         """Makes the expression stand for another value: that of an output, once its region has ended."""

@@ -132,6 +132,10 @@ class CallableScope(Scope):
     def __iter__(self) -> Iterator[Expr]:
         return iter(self.params)
 
+    def __repr__(self) -> str:
+        names = ", ".join(each.name_hint or "_" for each in self._arguments)
+        return f"the parameters of {self.frame.what}: unpack them by `as ({names}{',' * (len(self._arguments) == 1)})`"
+
     @property
     def declared(self) -> FuncType | None:
         """The type, if that of the result was given."""

@@ -13,6 +13,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from typing_extensions import override
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
@@ -50,6 +51,7 @@ from relax_dialect.ops.structure import STRINGS
 from relax_dialect.scope import find_function
 from relax_dialect.struct_info.types import ObjectType, PrimType, StructInfo, TensorType
 from tir_dialect.dims import constant
+from tir_dialect.dtypes import dtype_name
 
 _KEYS = frozenset({"cats_strings", "classes_strings", "keys_strings", "pool_strings"})
 """Attributes with strings that operands are compared with."""
@@ -204,6 +206,20 @@ def _positions(value: Strings, names: tuple[str, ...], graph: GraphImporter) -> 
     return Value(op.take(graph.bb.const(table), value.at, 0))
 
 
+def _described(proto: NodeProto, operands: Sequence[Value | None]) -> str:
+    """The inputs of a node by name, with their types: `; its inputs are x: f32[n, 3] and w: f32[4, 2]`."""
+    described: list[str] = []
+    for name, operand in zip(proto.input, operands, strict=False):
+        if operand is None:
+            continue
+        try:
+            described.append(f"{name}: {dtype_name(operand.dtype)}[{', '.join(map(str, operand.shape))}]")
+        except Refusal:  # no tensor of known shape
+            return ""
+    what = "input is" if len(described) == 1 else "inputs are"
+    return f"; its {what} {' and '.join(described)}" if described else ""
+
+
 class GraphImporter(GraphScope):
     """Imports the nodes of one graph, or of the body of one function, into the block that is open."""
 
@@ -215,6 +231,7 @@ class GraphImporter(GraphScope):
             self._node(node)
 
     def _node(self, proto: NodeProto) -> None:
+        operands: Sequence[Value | None] = ()
         try:
             operands = [self.value(name) if name else None for name in proto.input]
             given = [name for name in proto.input if name]
@@ -224,7 +241,10 @@ class GraphImporter(GraphScope):
             with self.bb.at(self.prefix + (proto.name or next(iter(proto.output), proto.op_type))):
                 self._define(proto, self.outputs(proto, operands))
         except MALFORMED as problem:
-            self.problems.add(proto, str(problem) or type(problem).__name__, self.prefix)
+            reason = str(problem) or type(problem).__name__
+            if isinstance(problem, VerifyException):  # of an operator, which does not know what the model calls things
+                reason += _described(proto, operands)
+            self.problems.add(proto, reason, self.prefix)
             self._define(proto, [None] * len(proto.output))
 
     def _define(self, proto: NodeProto, values: Sequence[Value | None]) -> None:
@@ -435,7 +455,8 @@ def _why(node: NodeProto, domain: str, version: int) -> str:
             f"ONNX has no such operator in version {version}; exporters leave what they cannot convert: write it in "
             "other operators, or register a converter (xdsl_relax.extend.onnx_converter)"
         )
-    return "the operator is not supported"
+    converter = f"xdsl_relax.extend.onnx_converter({node.op_type!r}, domain={domain!r})"
+    return f"the operator is not supported{f': register a converter ({converter})' if domain else ''}"
 
 
 @dataclass

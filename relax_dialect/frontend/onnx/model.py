@@ -197,11 +197,16 @@ def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
                 folder, data = path.parent, path.read_bytes()
             except OSError as error:
                 raise OnnxImportError(f"the model cannot be read: {error}") from error
+        if not data:
+            raise OnnxImportError("the model is malformed: it is empty")
         proto = ModelProto()
         try:
             proto.ParseFromString(data)
         except DecodeError as error:
-            raise OnnxImportError("the model is malformed: it is not an ONNX file, or was cut off") from error
+            reason = "it is not an ONNX file, or was cut off"
+            if data.startswith(b"version https://git-lfs"):
+                reason = "it is a pointer of Git LFS instead of the file: run `git lfs pull`"
+            raise OnnxImportError(f"the model is malformed: {reason}") from error
         model = Model(proto, folder)
     newest = onnx.defs.onnx_opset_version()
     version = model.opsets.get("")

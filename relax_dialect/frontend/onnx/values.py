@@ -41,9 +41,9 @@ class UnsupportedNode:
 
 
 class OnnxImportError(ImportError):
-    """A model that cannot be imported: it is malformed, or has nodes that are not supported.
+    """A model that cannot be imported: it is malformed, or has nodes that do not fit or are not supported.
 
-    `nodes` are the unsupported ones, all that were found; it is empty if something else is wrong.
+    `nodes` are these, all that were found; it is empty if something else is wrong.
     """
 
     def __init__(self, message: str, nodes: Sequence[UnsupportedNode] = ()):
@@ -53,8 +53,8 @@ class OnnxImportError(ImportError):
     @classmethod
     def unsupported(cls, nodes: Sequence[UnsupportedNode]) -> OnnxImportError:
         """The error that lists nodes."""
-        what = "a node that is" if len(nodes) == 1 else f"{len(nodes)} nodes that are"
-        return cls("\n  ".join([f"the model has {what} not supported:", *map(str, nodes)]), nodes)
+        what = "a node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+        return cls("\n  ".join([f"the model has {what} that cannot be imported:", *map(str, nodes)]), nodes)
 
 
 class Refusal(Exception):

@@ -179,3 +179,56 @@ def test_lengths_that_do_not_follow(shape: tuple[int, ...], message: str):
 def test_wrong_arguments_are_named(function: Any, message: str):
     with pytest.raises(TypeError, match=message):
         built(function, x=(2,))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("sum", "'Expr' object has no attribute 'sum'; operators are functions: op.sum(x)"),
+        ("T", "'Expr' object has no attribute 'T'; operators are functions: op.permute_dims(x)"),
+        ("relu", "'Expr' object has no attribute 'relu'; operators are functions: op.nn.relu(x)"),
+        ("colour", "'Expr' object has no attribute 'colour'"),
+    ],
+)
+def test_methods_of_other_libraries(name: str, message: str):
+    with pytest.raises(AttributeError) as caught:
+        built(lambda x: getattr(x, name)(), x=(2,))
+    assert str(caught.value) == message
+
+
+def test_parameters_that_are_not_unpacked():
+    builder = BlockBuilder()
+    with pytest.raises(TypeError) as caught, builder.function("main", {"x": (2,)}) as parameters:
+        op.exp(parameters)
+    assert str(caught.value) == (
+        "expected a tensor, a number or an array, got the parameters of function main: unpack them by `as (x,)`"
+    )
+
+
+def test_a_local_value_of_a_dataflow_region():
+    builder = BlockBuilder()
+
+    def program(x: Expr) -> Expr:
+        with builder.dataflow():
+            return op.exp(x)
+
+    with pytest.raises(BuilderError) as caught, builder.function("main", {"x": (2,)}) as (x,):
+        builder.emit_func_output(program(x))
+    assert str(caught.value) == (
+        "'relax.return' op operand #0 (%lv) is not visible in function main: it is local to a dataflow region; "
+        "`bb.emit_output(value)` in the region makes it visible"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "error", "message"),
+    [
+        ((-1, 4), "f32", ValueError, "expected sizes of at least 0, or None where not known, got -1"),
+        ((4.0,), "f32", TypeError, "expected sizes that are integers, symbols, or None where not known, got 4.0"),
+        ((4,), "float23", ValueError, "unsupported dtype 'float23'; did you mean float32?"),
+    ],
+)
+def test_types_that_there_are_not(shape: Any, dtype: str, error: type[Exception], message: str):
+    with pytest.raises(error) as caught:
+        tensor(shape, dtype)
+    assert str(caught.value) == message

@@ -145,7 +145,7 @@ def test_all_unsupported_nodes_are_reported_at_once():
         helper.make_node("ImageDecoder", ["s"], ["y"], name="more"),
     ]
     proto = model(nodes, [("x", F, [3, 4])], [("y", F, [3, 4])])
-    with pytest.raises(OnnxImportError, match="2 nodes that are not supported") as caught:
+    with pytest.raises(OnnxImportError, match="2 nodes that cannot be imported") as caught:
         import_model(proto)
     assert [(node.name, node.op_type) for node in caught.value.nodes] == [
         ("noise", "ImageDecoder"),

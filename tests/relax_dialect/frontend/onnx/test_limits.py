@@ -216,4 +216,47 @@ def test_a_shape_that_does_not_fit_says_who_fixed_it(shape: list[int | str], mes
     graph = helper.make_graph([node], "g", inputs, outputs, [target])
     with pytest.raises(OnnxImportError) as refused:
         import_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
-    assert str(refused.value) == f"the model has a node that is not supported:\n  Reshape (flat): {message}"
+    assert str(refused.value) == f"the model has a node that cannot be imported:\n  Reshape (flat): {message}"
+
+
+@pytest.mark.parametrize(
+    ("operator", "weight", "message"),
+    [
+        (
+            "MatMul",
+            np.ones((4, 2), np.float32),
+            "'relax.matmul' op expected equal contracted dimensions, got 3 and 4; "
+            "its inputs are x: f32[2, 3] and w: f32[4, 2]",
+        ),
+        (
+            "Add",
+            np.ones((2, 4), np.float32),
+            "'relax.add' op dimensions 3 and 4 do not broadcast; its inputs are x: f32[2, 3] and w: f32[2, 4]",
+        ),
+    ],
+)
+def test_operands_that_do_not_fit_are_named(operator: str, weight: np.ndarray, message: str):
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    node = helper.make_node(operator, ["x", "w"], ["y"], name="layer")
+    graph = helper.make_graph([node], "g", inputs, outputs, [numpy_helper.from_array(weight, "w")])
+    with pytest.raises(OnnxImportError) as refused:
+        import_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    assert str(refused.value) == f"the model has a node that cannot be imported:\n  {operator} (layer): {message}"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "it is empty"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "it is a pointer of Git LFS instead of the file: run `git lfs pull`",
+        ),
+        (b"no model", "it is not an ONNX file, or was cut off"),
+    ],
+)
+def test_files_that_are_no_model(data: bytes, reason: str):
+    with pytest.raises(OnnxImportError) as refused:
+        import_model(data)
+    assert str(refused.value) == f"the model is malformed: {reason}"
