@@ -32,6 +32,16 @@ def test_the_programs_of_the_kernels_page_run(tmp_path: Path) -> None:
     assert output.startswith(shown[0])
 
 
+def test_the_programs_of_the_page_on_layers_run(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "tutorials" / "llama.md").read_text()
+    program = "".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))
+    assert program.count("\n") <= 100  # as the page says
+    output = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=tmp_path)
+    assert "<Model main(ids: i64[new], past: i64, table: i64[pages], keys0: f16[pool, 2, 32, 16]," in output
+    assert "[5, 40, 3, 7, " in output
+    assert "matrices, the largest error 0.0" in output
+
+
 def test_the_page_of_the_package_runs(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "reference" / "xdsl_relax.md").read_text()
     program = "".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
-    from relax_dialect.nn.attention import Attention, Batch, KVCache, OneSequence, RotaryEmbedding
+    from relax_dialect.nn.attention import Attention, Batch, KVCache, OneSequence, RotaryEmbedding, pool_types
     from relax_dialect.nn.config import (
         CACHE_FORMATS,
         PAGE,
@@ -75,6 +75,7 @@ __all__ = [
     "StateError",
     "YarnScaling",
     "export",
+    "pool_types",
 ]
 
 # Loaded on first use: a configuration needs no layers.
@@ -109,6 +110,7 @@ _NAMES = LazyNames(
         "StateError": "relax_dialect.nn.module:StateError",
         "YarnScaling": "relax_dialect.nn.config:YarnScaling",
         "export": "relax_dialect.nn.module:export",
+        "pool_types": "relax_dialect.nn.attention:pool_types",
     },
 )
 
