@@ -155,7 +155,7 @@ class ScanOp(Operator, ABC):
     Without an axis the tensor is flattened. With `dtype` the elements are converted first; with `exclusive` an
     element does not count for its own position.
 
-    C1: the dtype is numeric.
+    C1: the dtype, after the conversion, is numeric.
     C2: the axis is within the rank.
     """
 
@@ -186,9 +186,13 @@ class ScanOp(Operator, ABC):
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         x, axis = inference.tensor(0), inference.optional_integer("axis")
-        inference.require_domain(0, Domain.NUMERIC)  # C1
-        if inference.get("dtype", Attribute) is not None:
-            x = x.with_dtype(inference.dtype("dtype"))
+        if inference.get("dtype", Attribute) is None:
+            inference.require_domain(0, Domain.NUMERIC)  # C1
+        else:
+            dtype = inference.dtype("dtype")
+            if not Domain.NUMERIC.admits(dtype):
+                inference.fail(f"dtype expected {Domain.NUMERIC.value}, got {dtype}")  # C1
+            x = x.with_dtype(dtype)
         if axis is None:
             return (x.with_shape((None if x.known_dims is None else product(x.known_dims),)),)
         if x.rank is not None:

@@ -69,7 +69,8 @@ PROGRAMS = Programs(
         },
         "cumsum_bf16": (_tensor("bf16"), "relax.cumsum %x axis = 1"),
         "cumsum_i8": (_tensor("i8"), "relax.cumsum %x axis = 1 dtype = i32"),
-        "cumsum_i1": ("%x: !relax.tensor<[n, m], i32>", "relax.cumsum %x axis = 0"),
+        "cumsum_i1": (_tensor("i1"), "relax.cumsum %x axis = 0 dtype = i8"),
+        "cumprod_i1": (_tensor("i1"), "relax.cumprod %x axis = 1 exclusive dtype = f32"),
     },
     SELDOM,
 )
@@ -160,6 +161,9 @@ def test_scan_of_other_dtypes():
     PROGRAMS.check("cumsum_bf16", [x], (np.arange(1, 601) / 2).astype(DTYPES["bf16"]) * np.ones((2, 1), DTYPES["bf16"]))
     y = random("i8", 3, 200, low=-100, high=100)
     PROGRAMS.check("cumsum_i8", [y], np.cumsum(y, 1, np.int32))
+    flags = random("i8", 3, 20, low=0, high=4) > 0
+    PROGRAMS.check("cumsum_i1", [flags], np.cumsum(flags, 0, np.int8))
+    PROGRAMS.check("cumprod_i1", [flags], _shifted(np.cumprod(flags, 1, np.float32), np.float32(1)))
 
 
 def test_extremes_of_nothing_where_there_are_no_results():

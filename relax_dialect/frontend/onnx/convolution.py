@@ -70,12 +70,21 @@ def _padded(node: Node, windows: WindowAttributes, pads: Sequence[int], extra: S
 
 
 def _cut_to_size(node: Node, windows: WindowAttributes, extra: Sequence[int], sizes: Sequence[int]) -> Expr:
-    """What `output_shape` leaves of the whole result, whose padding depends on symbolic dimensions."""
+    """What `output_shape` leaves of the whole result, whose padding depends on symbolic dimensions; where it is more
+    than there is, zeros are behind it.
+    """
     rank = len(sizes)
     whole = _padded(node, windows, (0,) * (2 * rank), extra)
     dims = [
         (length - 1) * windows.strides[at] + extra[at] + windows.reach(at) for at, length in enumerate(node.shape()[2:])
     ]
+    channels = node.shape(1)[1] * node.integer("group", 1)
+    shape = [node.shape()[0], channels, *dims]
+    for at, (dim, size) in enumerate(zip(dims, sizes, strict=True), 2):
+        missing = maximum(size - dim, constant(0))
+        if missing.constant_value != 0:
+            whole = op.concat([whole, op.zeros([*shape[:at], missing, *shape[at + 1 :]], node.dtype())], at)
+            shape[at] = dim + missing
     begins: list[Dim] = []
     for dim, size in zip(dims, sizes, strict=True):
         total = maximum(dim - size, constant(0))
@@ -83,7 +92,6 @@ def _cut_to_size(node: Node, windows: WindowAttributes, extra: Sequence[int], si
         begins.append(small if node.text("auto_pad", "NOTSET") == "SAME_UPPER" else total - small)
     ends = [begin + size for begin, size in zip(begins, sizes, strict=True)]
     cut = op.strided_slice(whole, list(range(2, 2 + rank)), begins, ends)
-    channels = node.shape(1)[1] * node.integer("group", 1)
     return node.bb.match_cast(cut, TensorType([node.shape()[0], channels, *map(constant, sizes)], node.dtype()))
 
 

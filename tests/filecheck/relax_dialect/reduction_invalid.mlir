@@ -40,6 +40,14 @@ relax.func @cumsum_c1[%n](%x: !relax.tensor<[n], i1>) -> !relax.object {
 
 // -----
 
+// CHECK: 'relax.cumsum' op dtype expected an integer or floating-point dtype, got i1
+relax.func @cumsum_c1_dtype[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.cumsum %x axis = 0 dtype = i1
+  relax.return %x
+}
+
+// -----
+
 // CHECK: 'relax.cumsum' op axis 1 is out of range for rank 1
 relax.func @cumsum_c2[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %0 = relax.cumsum %x axis = 1
