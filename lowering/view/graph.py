@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
 from importlib.util import find_spec
+from io import StringIO
 
-from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import IntegerAttr, SymbolRefAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
 from lowering.locations import names
@@ -128,11 +131,34 @@ def graph_of(func: Operation) -> Graph:
     return Graph("" if name is None else str(name).strip('"'), root, builder.edges())
 
 
+class Names(Printer):
+    """A printer of parts of a function, in all of which a value has the same name, as in the text of the function."""
+
+    def __init__(self) -> None:
+        self._text = StringIO()
+        super().__init__(stream=self._text)
+
+    def line(self, op: Operation) -> str:
+        """The text of an op."""
+        start = self._text.tell()
+        self.print_op(op)
+        return self._text.getvalue()[start:]
+
+    def of(self, value: SSAValue) -> str:
+        """What a value is called; a constant by its number."""
+        if isinstance(value.owner, ConstantOp) and isinstance(value.owner.value, IntegerAttr):
+            return str(value.owner.value.value.data)
+        start = self._text.tell()
+        self.print_ssa_value(value)
+        return self._text.getvalue()[start:]
+
+
 class _Builder:
     """Makes nodes in program order; edges when all nodes are there."""
 
     def __init__(self) -> None:
         self._nodes: dict[Operation | SSAValue, Node] = {}
+        self._names = Names()
 
     def region(self, region: Region, label: str) -> Cluster:
         """The cluster of a region; of one with several blocks, a cluster for each inside."""
@@ -145,8 +171,9 @@ class _Builder:
     def _block(self, block: Block, label: str) -> Cluster:
         cluster = Cluster(label)
         for argument in block.args:
+            name = self._names.of(argument)
             if not self._sources(argument):
-                node = self._add(argument, f"%{argument.name_hint or argument.index}", Kind.ARGUMENT)
+                node = self._add(argument, name, Kind.ARGUMENT)
                 cluster.nodes.append(node)
         for op in block.ops:
             if op.regions and any(region.blocks for region in op.regions) and not _is_scalar(op):
@@ -164,8 +191,10 @@ class _Builder:
         return cluster
 
     def _add(self, source: Operation | SSAValue, label: str, kind: Kind) -> Node:
-        is_op = isinstance(source, Operation) and kind is not Kind.CONSTANT  # whose elements may be many
-        details = str(source) if is_op else short_type(source.results[0] if isinstance(source, Operation) else source)
+        if isinstance(source, Operation) and kind is not Kind.CONSTANT:  # whose elements may be many
+            details = self._names.line(source)
+        else:
+            details = short_type(source.results[0] if isinstance(source, Operation) else source)
         layer = layer_of(source) if isinstance(source, Operation) else ""
         node = self._nodes[source] = Node(len(self._nodes), label, kind, details, layer)
         return node

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
 
 from lowering.relax.memory.plan import aligned, lifetimes
 from lowering.relax.memory.plan_memory import tensor_bytes
-from lowering.view.graph import Graph, graph_of, short_name, short_type, to_dot, to_svg
+from lowering.view.graph import Graph, Names, graph_of, short_name, short_type, to_dot, to_svg
 from relax_dialect.ops.memory import AllocStorageOp, StorageTensorOp
 from relax_dialect.ops.structure import FuncOp
 from tir_dialect.analysis.regions import Region, tile_of
@@ -108,32 +107,37 @@ _NUMBER = re.compile(r"\$\d+")
 
 def nest_of(func: Operation) -> str:
     """The boxes of a function: loops and blocks, and the code in them."""
-    return f'<div class="nest">{"".join(_body(func))}</div>'
+    names = Names()
+    for argument in func.regions[0].block.args if func.regions else ():
+        names.of(argument)
+    return f'<div class="nest">{"".join(_body(func, names))}</div>'
 
 
-def _body(op: Operation) -> Iterator[str]:
+def _body(op: Operation, names: Names) -> Iterator[str]:
     for region in op.regions:
         for block in region.blocks:
             for inner in block.ops:
                 if any(each.blocks for each in inner.regions):
-                    title, kind = _title(inner)
-                    tile = _tile(inner) if isinstance(inner, ForOp) else ""
-                    yield f'<div class="box {kind}"><b>{escape(title)}</b>{tile}{"".join(_body(inner))}</div>'
+                    names.enter_scope()  # loops side by side may have variables of one name
+                    title, kind = _title(inner, names)
+                    tile = _tile(inner, names) if isinstance(inner, ForOp) else ""
+                    yield f'<div class="box {kind}"><b>{escape(title)}</b>{tile}{"".join(_body(inner, names))}</div>'
+                    names.exit_scope()
                 else:
-                    yield f"<code>{escape(str(inner))}</code>"
+                    yield f"<code>{escape(names.line(inner))}</code>"
 
 
-def _tile(loop: ForOp) -> str:
+def _tile(loop: ForOp, names: Names) -> str:
     """What one round of a loop touches: its tile of each buffer, in a line that opens."""
     reads, writes = tile_of(loop)
     lines = [
-        f"{what} {_NUMBER.sub('', str(region))}"
+        f"{what} {names.of(region.buffer)}{_NUMBER.sub('', str(region)).removeprefix(f'%{region.buffer.name_hint}')}"
         for what, regions in (("reads", reads), ("writes", writes))
         for region in regions
     ]
     if not lines:
         return ""
-    shapes = dict.fromkeys(f"%{each.buffer.name_hint or '?'} {_extents(each)}" for each in (*reads, *writes))
+    shapes = dict.fromkeys(f"{names.of(each.buffer)} {_extents(each)}" for each in (*reads, *writes))
     code = "".join(f"<code>{escape(line)}</code>" for line in lines)
     return f'<details class="tile"><summary>a round: {escape(", ".join(shapes))}</summary>{code}</details>'
 
@@ -142,28 +146,22 @@ def _extents(region: Region) -> str:
     return " x ".join(str(axis.extent) for axis in region.axes) or "1"
 
 
-def _title(op: Operation) -> tuple[str, str]:
+def _title(op: Operation, names: Names) -> tuple[str, str]:
     """What is above a box, and its class of style."""
     match op:
         case ForOp():
             kind = op.kind.data.value
-            lower = "" if op.lower is None else f"{_name(op.lower)} to "
+            lower = "" if op.lower is None else f"{names.of(op.lower)} to "
             said = "" if kind == "serial" else f" {kind}"
-            return f"for %{op.induction_var.name_hint or ''} in {lower}{_name(op.upper)}{said}", f"loop {kind}"
+            return f"for {names.of(op.induction_var)} in {lower}{names.of(op.upper)}{said}", f"loop {kind}"
         case BlockOp():
             iterators = ", ".join(
-                f"{each.kind.value} {_name(each.value)} in {_name(each.extent)}" for each in op.iterators
+                f"{each.kind.value} {names.of(each.value)} = {names.of(each.binding)} in {names.of(each.extent)}"
+                for each in op.iterators
             )
             return f"block {op.block_name.data} ({iterators})", "block"
         case _:
             return short_name(op), "region"
-
-
-def _name(value: SSAValue) -> str:
-    """How a value is called; a constant by its number."""
-    if isinstance(value.owner, ConstantOp) and isinstance(value.owner.value, IntegerAttr):
-        return str(value.owner.value.value.data)
-    return f"%{value.name_hint or '?'}"
 
 
 SUFFIXES = (".html", ".svg", ".dot")

@@ -144,8 +144,65 @@ def test_nests_show_loops_kinds_and_blocks():
     )
     text = nest_of(next(iter(module.ops)))
     assert '<div class="box loop parallel"><b>for %i in 8 parallel</b>' in text
-    assert "block copy (spatial %vi in 8, spatial %vj in 4)" in text
+    assert "block copy (spatial %vi = %i in 8, spatial %vj = %j in 4)" in text
     assert "<code>%v = tir.load %X[%vi, %vj]</code>" in text
+
+
+def test_values_have_one_name_in_all_ops_of_a_graph():
+    text = """
+    relax.func @f(%x: !relax.tensor<[8], f32>) {
+      %0 = relax.exp %x
+      %1 = relax.add %0, %x
+      %2 = relax.multiply %1, %0
+      relax.return %2
+    }
+    """
+    details = [node.details for node in graph_of(next(iter(parse_module(text).ops))).root.walk()]
+    assert details == [
+        "[8] f32",
+        "%0 = relax.exp %x",
+        "%1 = relax.add %0, %x",
+        "%2 = relax.multiply %1, %0",
+        "relax.return %2",
+    ]
+
+
+def test_values_have_one_name_in_all_lines_of_a_nest():
+    """Two values of one name are told apart, as in the text; loops side by side may have the same variables."""
+    text = nest_of(
+        next(
+            iter(
+                parse_module(
+                    """
+        tir.prim_func @f(%X: !tir.buffer<[8], f32>) {
+          tir.for (%i) in (8) {
+            tir.block "b" (%v = spatial %i in 8) {
+              %X_0 = tir.load %X[%v]
+              %0 = arith.mulf %X_0, %X_0 : f32
+              %1 = arith.addf %0, %X_0 : f32
+              tir.store %1, %X[%v]
+            }
+          }
+          tir.for (%i) in (8) {
+            tir.block "b" (%v = spatial %i in 8) {
+              %2 = arith.constant 0.0 : f32
+              tir.store %2, %X[%v]
+            }
+          }
+        }
+        """
+                ).ops
+            )
+        )
+    )
+    for line in (
+        "%X_1 = tir.load %X[%v]",
+        "%2 = arith.mulf %X_1, %X_1 : f32",
+        "%3 = arith.addf %2, %X_1 : f32",
+        "tir.store %3, %X[%v]",
+    ):
+        assert f"<code>{line}</code>" in text
+    assert re.findall(r"<b>([^<]*)</b>", text) == ["for %i in 8", "block b (spatial %v = %i in 8)"] * 2
 
 
 def test_loops_show_their_tiles():
