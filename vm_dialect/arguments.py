@@ -307,6 +307,8 @@ class Argument:
             return self.tensor(from_dlpack(given), kind)
         if isinstance(given, np.generic):
             return self._new(np.asarray(cast("Any", given)), cast("object", given), kind)
+        if hasattr(given, "__array__"):  # a column of pandas, an image
+            return self.array(np.asarray(given), kind)
         if kind == ANY_DTYPE or not isinstance(given, bool | int | float | list | tuple):
             return self.plain(given)
         element, number = element_type(kind), cast("object", given)

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
 from weakref import WeakValueDictionary
 
+import numpy as np
 import tvm_ffi
 
 from vm_dialect import messages
@@ -56,6 +57,15 @@ class Callee:
         return f"<{self.__name__}{self.signature}>"
 
 
+def have_names(arguments: Sequence[Any]) -> bool:
+    """Whether the arguments of a call without keywords are one dictionary, or another mapping: an archive of NumPy."""
+    return len(arguments) == 1 and not isinstance(arguments[0], _DIRECT) and isinstance(arguments[0], Mapping)
+
+
+_DIRECT = (np.ndarray, tvm_ffi.Tensor)
+"""What is known to be no mapping, so that calls do not ask the abstract class, which takes longer."""
+
+
 def named_arguments(
     parameters: Sequence[str], kinds: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[Sequence[Any], Mapping[str, Any]]:
@@ -64,9 +74,9 @@ def named_arguments(
     Where there is one parameter that may be a map (an object, or of unknown type), a dictionary without its name is its
     value.
     """
-    if len(arguments) != 1 or named or not isinstance(arguments[0], dict):
+    if named or not have_names(arguments):
         return arguments, named
-    by_name = cast("dict[str, Any]", arguments[0])
+    by_name = cast("Mapping[str, Any]", arguments[0])
     is_value = len(parameters) == 1 and parameters[0] not in by_name and (not kinds or kinds[0] == "object")
     return (arguments, named) if is_value else ((), by_name)
 
@@ -102,7 +112,8 @@ _OTHER_DTYPE = re.compile(
 def suggest_conversion(error: TypeError) -> None:
     """Adds a note to an error about the dtype of an argument: nobody converts it unasked."""
     if (match := _OTHER_DTYPE.search(str(error))) is not None:
-        error.add_note(f"to convert it, give {match['name']}.astype({match['dtype']!r})")
+        name = match["name"] if match["name"].isidentifier() else "array"
+        error.add_note(f"to convert it, give {name}.astype({match['dtype']!r})")
 
 
 Runner: TypeAlias = Callable[[Code, Sequence[Any]], Any]

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 import tvm_ffi
 
 from vm_dialect.arguments import Signature, with_names
-from vm_dialect.callee import Callee, suggest_conversion
+from vm_dialect.callee import Callee, have_names, suggest_conversion
 from vm_dialect.executable import Executable
 from vm_dialect.executable.model import FunctionInfo
 from vm_dialect.process import ThreadLimit
@@ -35,7 +35,7 @@ class NativeFunction(Callee, tvm_ffi.Function):
 
         Arguments by name are keywords, or one dictionary. A tuple is a `Results` if the model names its results.
         """
-        if named or (arguments and isinstance(arguments[0], dict)):
+        if named or have_names(arguments):
             arguments = self.in_order(arguments, named)
         try:
             result = self._run(arguments)

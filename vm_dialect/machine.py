@@ -19,7 +19,7 @@ from vm_dialect import messages
 from vm_dialect.arguments import Arguments, Signature, register_tensor_class, signatures, with_names
 from vm_dialect.builtins import BUILTINS, register_globals
 from vm_dialect.builtins.memory import foreign_builtin
-from vm_dialect.callee import Callee, ClosureTable, suggest_conversion
+from vm_dialect.callee import Callee, ClosureTable, have_names, suggest_conversion
 from vm_dialect.errors import StepLimitError, UntrustedError, register_error_types
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
 from vm_dialect.executable.model import BUILTIN_PREFIX, OBSERVE, OBSERVED_NOTE
@@ -118,7 +118,7 @@ class BytecodeFunction(Callee):
         Arguments by name are keywords, or one dictionary. The result is a `Tensor`, `tvm_ffi.Shape`, `Array` for a
         tuple, `Results` if the model names its fields, `Function`, a number, a string or `None`.
         """
-        if named or (arguments and isinstance(arguments[0], dict)):
+        if named or have_names(arguments):
             arguments = self.in_order(arguments, named)
         try:
             result = self._machine.run_code(self._code, self.arguments.converted(arguments))
@@ -269,7 +269,9 @@ class VirtualMachine:
         """A run of a bytecode function that has not begun, for stepping: `thread.run(1)` executes one instruction."""
         index = self.executable.function_index.get(name)
         if index not in self._codes:
-            raise KeyError(f"no bytecode function {name}")
+            kind = "" if index is None else f": it is {self.executable.functions[index].kind.name.lower()}"
+            hint = "" if index is None else "; mode='bytecode' builds one that can be stepped"
+            raise KeyError(f"no bytecode function {name}{kind}{hint}")
         code = self._codes[index]
         values = Arguments(name, code.info.parameters, self._signatures.get(name)).converted(arguments)
         return Thread(code, values, self._closures, self.max_depth, self._instrument)

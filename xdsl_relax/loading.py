@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from errno import ENOENT
@@ -51,7 +52,7 @@ def load(
     elif (path := _path(source)) is not None:
         kind = KINDS.get(path.suffix)
         if kind is None:
-            raise ValueError(f"expected a file that ends in one of {', '.join(suffixes(Holds.MODULE))}, got {path}")
+            raise _wrong_path(path)
         if kind.read is None:
             raise ValueError(f"{path} is {kind.what}, which is compiled: compile(path) or Session(path) loads it")
         if not path.exists():  # of which each reader would say something else
@@ -99,8 +100,11 @@ def load_executable(
 def parse(text: str, name: str = "<text>") -> ModuleOp:
     """The module that a text describes, in the syntax of `relax-opt` or in TVMScript, verified.
 
-    `ParseError`, `TVMScriptError` or `InvalidModule` point at what is wrong; `ValueError` for a path.
+    `ParseError`, `TVMScriptError` or `InvalidModule` point at what is wrong; `ValueError` for a path, `TypeError` for
+    what is no text.
     """
+    if not isinstance(cast("object", text), str):
+        raise TypeError(f"parse expected a text, got {type(text).__name__}; load takes models and files")
     if _looks_like_path(text):
         raise ValueError(f"parse expected the text of a module, got a path: load({text!r}) reads the file")
     return _verified(_load_text(text, name))
@@ -125,8 +129,14 @@ def _path(source: object) -> Path | None:
     return Path(source) if _looks_like_path(source) or _is_file(source) or _FILE_NAME.fullmatch(source) else None
 
 
-_FILE_NAME = re.compile(r"(?!(relax|tir|vm|builtin)\.)[\w./\\~-]+\.\w+")
-"""One word that can be the name of a file of another kind, and is no text."""
+_FILE_NAME = re.compile(r"(?!(relax|tir|vm|builtin)\.)[\w./\\~:-]+")
+"""One word that can be the name of a file of another kind, or of a folder, and is no text."""
+
+
+def _wrong_path(path: str | Path) -> ValueError:
+    """The error for what can only have been meant as a path, and names no file of a kind that there is."""
+    why = ", a folder" if os.path.isdir(path) else "" if os.path.exists(path) else ", which does not exist"
+    return ValueError(f"expected a file that ends in one of {', '.join(suffixes(Holds.MODULE))}, got {path}{why}")
 
 
 def _looks_like_path(text: str) -> bool:

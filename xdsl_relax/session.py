@@ -78,9 +78,11 @@ class Session:
     def run(self, output_names: Sequence[str] | None, inputs: Mapping[str, Any], run_options: Any = None) -> list[Any]:
         """The outputs that are named, or all, as arrays of NumPy. Options of a run of ONNX Runtime have no effect.
 
-        `TypeError` for inputs that are missing or unknown, or are not given by name, `KeyError` for an output that
-        there is not.
+        `TypeError` for inputs that are missing or unknown, or are not given by name, and for one output name instead of
+        a list; `KeyError` for an output that there is not.
         """
+        if isinstance(output_names, str):
+            raise TypeError(f"run expected a list of output names, such as [{output_names!r}], got {output_names!r}")
         if not isinstance(cast("object", inputs), Mapping):
             raise TypeError(f"run expected inputs by name, such as {{'x': x}}, got {type(inputs).__name__}")
         found = self.model.by_name(inputs)

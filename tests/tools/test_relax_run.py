@@ -2,6 +2,7 @@ import io
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -508,3 +509,28 @@ def test_sizes_by_the_names_of_a_model(tmp_path: Path, capsys: pytest.CaptureFix
     assert "f32[2, 3, 5, 6]" in capsys.readouterr().out
     assert main([*call, "a-b=2"]) == 1
     assert "--dim a-b: @main has no such symbol, it has batch_size, n_2, a_b, a_b_1" in capsys.readouterr().err
+
+
+def test_what_is_compiled_is_no_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "m.rvm"
+    build(parse_module("relax.func @main(%x: !relax.tensor<[2], f32>) { relax.return %x }")).save(path)
+    for option in ("--check", "--bisect", "--report-memory"):
+        assert main([str(path), "--random", option]) == 1
+        message = f"relax-run: error: {option} needs the module, {path} is an executable, which is compiled already\n"
+        assert capsys.readouterr().err == message
+    assert main([str(path), "--random", "--debug"]) == 1
+    message = "no bytecode function main: it is native; mode='bytecode' builds one that can be stepped"
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--signature", "--random"])
+def test_a_library_or_nothing_on_standard_input(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    for data, message in (
+        (b"\x7fELF", "a shared library is opened by the system: give its file, not standard input"),
+        (b"", "the module has no function that can be run: it is empty, or all of them are private"),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        assert main(["-", option]) == 1
+        assert capsys.readouterr().err == f"relax-run: error: {message}\n"

@@ -89,6 +89,11 @@ def test_a_session_takes_what_programs_for_onnx_runtime_give(model: xr.Model):
             TypeError,
             "run expected inputs by name, such as {'x': x}, got list",
         ),
+        (
+            lambda: session.run("out:0", {"token_0": ONE, "token_1": TEN}),
+            TypeError,
+            "run expected a list of output names, such as ['out:0'], got 'out:0'",
+        ),
     ):
         with pytest.raises(error) as caught:
             wrong()
@@ -158,6 +163,10 @@ def test_what_cannot_be_loaded_is_said(tmp_path: Path):
         ("nowhere.mlir", FileNotFoundError, "No such file"),
         ("nowhere.onnx", FileNotFoundError, "No such file or directory: 'nowhere.onnx'"),
         ("m.rvm", ValueError, "m.rvm is an executable, which is compiled: compile(path) or Session(path) loads it"),
+        ("model.pb", ValueError, "model.pb, which does not exist"),
+        ("some/model", ValueError, "some/model, which does not exist"),
+        (str(tmp_path), ValueError, f"{tmp_path}, a folder"),
+        (tmp_path, ValueError, f"{tmp_path}, a folder"),
         (3, TypeError, "load expected a path, a text, or a model of ONNX or PyTorch, got int"),
     ):
         with pytest.raises(error) as caught:
@@ -165,6 +174,25 @@ def test_what_cannot_be_loaded_is_said(tmp_path: Path):
         assert message in str(caught.value)
     with pytest.raises(ValueError, match=r"^parse expected the text of a module, got a path: load\('a.mlir'\) reads"):
         xr.parse("a.mlir")
+    with pytest.raises(TypeError, match=r"^parse expected a text, got bytes; load takes models and files$"):
+        xr.parse(b"relax.func")
+
+
+class Column:
+    """What pandas and imaging libraries have: an array that NumPy can ask for."""
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return TEN
+
+
+@pytest.mark.parametrize("mode", ["native", "bytecode"])
+def test_whatever_numpy_takes_for_an_array_or_a_mapping_is_an_argument(mode: str, tmp_path: Path):
+    model = xr.compile(subtraction(), mode=mode)
+    np.testing.assert_array_equal(model(Column(), ONE), TEN - ONE)
+    np.savez(tmp_path / "inputs.npz", token_0=ONE, token_1=TEN)
+    np.testing.assert_array_equal(model(np.load(tmp_path / "inputs.npz")), TEN - ONE)
+    np.testing.assert_array_equal(xr.interpret(subtraction(), Column(), ONE), TEN - ONE)
+    np.testing.assert_array_equal(xr.interpret(subtraction(), np.load(tmp_path / "inputs.npz")), TEN - ONE)
 
 
 def test_models_are_saved_and_loaded(model: xr.Model, tmp_path: Path):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tir_dialect.target import Target
     from vm_dialect import Executable
     from vm_dialect.callee import Callee
+    from vm_dialect.library import Library
     from vm_dialect.profiler import Profile
     from xdsl_relax.cli.values import Signature
 
@@ -133,12 +134,7 @@ def signatures_text(path: str, options: BuildOptions) -> str:
 
     kind = require_kind(path, *Holds)
     if kind.holds is Holds.LIBRARY:
-        from vm_dialect.library import load_library
-
-        try:
-            library = load_library(path)
-        except (OSError, RuntimeError) as error:
-            raise ToolError(str(error)) from error
+        library = _open_library(path)
         found = [Signature.of_compiled(library[name]) for name in library.entries]
     elif kind.holds is Holds.EXECUTABLE:
         from vm_dialect import VirtualMachine
@@ -150,6 +146,7 @@ def signatures_text(path: str, options: BuildOptions) -> str:
         module = read_module(path, options.weights, options.shapes)
         verify_module(module)
         found = signatures_in(module)
+    _require_some([each.name for each in found])
     return "\n".join(f"@{each.text()}" for each in found)
 
 
@@ -182,25 +179,37 @@ def main_entry(names: Sequence[str]) -> str:
 
 
 def _of_library(path: str, entry: str | None, options: BuildOptions, started: float) -> Program:
-    from vm_dialect.files import open_regular
-    from vm_dialect.library import load_library
     from xdsl_relax.cli.values import Signature
 
     if options.mode != "native":
         raise ToolError(f"{path} is a shared library, which is machine code; leave out --mode {options.mode}")
-    if path == STDIN:
-        raise ToolError("a shared library is opened by the system: give its file, not standard input")
-    open_regular(path).close()
-    try:
-        library = load_library(path)
-    except (OSError, RuntimeError) as error:  # no library at all, or one for another machine
-        raise ToolError(str(error)) from error
+    library = _open_library(path)
     name = main_entry(library.entries) if entry is None else entry
     _require_entry(name, library.entries)
     function = library[name]
     origin = f"loaded in {_milliseconds(started)}"
     signature = Signature.of_compiled(function)
     return Program(function, origin, None, function.parameters, function.result_names, name, signature)
+
+
+def _open_library(path: str) -> Library:
+    from vm_dialect.files import open_regular
+    from vm_dialect.library import load_library
+
+    if path == STDIN:
+        raise ToolError("a shared library is opened by the system: give its file, not standard input")
+    open_regular(path).close()
+    try:
+        return load_library(path)
+    except (OSError, RuntimeError) as error:  # no library at all, or one for another machine
+        raise ToolError(str(error)) from error
+
+
+def require_source(path: str, option: str) -> None:
+    """`ToolError` unless a file holds a module, which an option needs."""
+    kind = require_kind(path, *Holds)
+    if kind.holds is not Holds.MODULE:
+        raise ToolError(f"{option} needs the module, {path} is {kind.what}, which is compiled already")
 
 
 def load_executable(path: str, options: BuildOptions) -> Executable:
@@ -225,6 +234,7 @@ def memory_text(path: str, weights: str | None = None, shapes: GivenShapes = ())
     """The memory usage of each function of the module in a file; `ToolError` for an executable."""
     from lowering.relax.memory.plan_memory import memory_report
 
+    require_source(path, "--report-memory")
     module = read_module(path, weights, shapes)
     verify_module(module)
     return memory_report(module).as_text()

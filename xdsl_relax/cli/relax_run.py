@@ -32,6 +32,7 @@ from xdsl_relax.cli.programs import (
     memory_text,
     parameters_of,
     read_module,
+    require_source,
     signatures_text,
     target_of,
 )
@@ -212,6 +213,7 @@ def _compare(args: argparse.Namespace, options: BuildOptions, inputs: _Inputs) -
     from lowering.verify import verify_module
     from relax_dialect.ops.structure import FuncOp
 
+    require_source(args.file, "--check" if args.check else "--bisect")
     module = read_module(args.file, args.weights, options.shapes)
     verify_module(module)
     entry = args.entry = entry_of(module, args.entry)
