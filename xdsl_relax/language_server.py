@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from xdsl_relax.mlir_document import Document, Range, Source
@@ -147,6 +148,9 @@ def document_symbols(params: types.DocumentSymbolParams) -> list[types.DocumentS
 def rename(params: types.RenameParams) -> types.WorkspaceEdit | None:
     """Gives a value or symbol another name, wherever it is."""
     document, offset = offset_of(params.text_document, params.position)
-    name = params.new_name.lstrip("%@")
-    edits = [types.TextEdit(as_range(document, at), document.text[at[0]] + name) for at in document.references(offset)]
+    try:
+        renamed = document.renamed(offset, params.new_name)
+    except ValueError as error:
+        raise JsonRpcInvalidParams(str(error)) from error
+    edits = [types.TextEdit(as_range(document, at), text) for at, text in renamed]
     return types.WorkspaceEdit({params.text_document.uri: edits}) if edits else None

@@ -26,11 +26,14 @@ from lowering.context import make_context
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import LocatedParser, Misbound
 from lowering.registry import dialect_factories, load_dialect
-from lowering.verify import verify_module
+from lowering.verify import verify_module, witnesses
 
 SEPARATOR = re.compile(r"^// -----.*\n?", re.MULTILINE)
 """A line between two modules of one text."""
 
+_NAME = re.compile(r"[A-Za-z_]\w*|\d+")
+_TOKEN = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|[%@!.]?[\w$]+|[\[\]]')
+"""What matters for finding the names of dimensions, which stand in brackets."""
 _OP_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[\w$]+)+")
 _WORD = re.compile(r"[%@]?[\w$.\-]*$")
 
@@ -172,7 +175,34 @@ class Chunk:
         for at, value in self.names.values.items():
             if at[0] <= offset <= at[1] and value is not None:
                 return at, value
+        start, end = self.function_around(offset)
+        for value, at in self.names.definitions.items():  # whose symbol is named in a type
+            if start <= at[0] < end:
+                found = [each for each in self.dimensions_of(value) if each[0] <= offset <= each[1]]
+                if found:
+                    return found[0], value
         return None
+
+    def dimensions_of(self, value: SSAValue) -> list[Range]:
+        """Where types name the symbol of which a value is the witness, in the function around it."""
+        symbol = next((name for name, witness in witnesses(value.owner).items() if witness is value), None)
+        if symbol is None:
+            return []
+        start, end = self.function_around(self.names.definitions[value][0])
+        found: list[Range] = []
+        depth = 0
+        for token in _TOKEN.finditer(self.text, start, end):
+            depth += (token[0] == "[") - (token[0] == "]")
+            if depth and token[0] == symbol:
+                found.append(token.span())
+        return found
+
+    def function_around(self, offset: int) -> Range:
+        """The text of the function around an offset; nothing if there is none."""
+        op = self.op_at(offset)
+        while op is not None and not op.has_trait(SymbolOpInterface):
+            op = op.parent_op()
+        return (0, 0) if op is None else self.range_of(op)
 
     def symbol_at(self, offset: int) -> tuple[Range, str] | None:
         """The symbol that is named at an offset, without its `@`."""
@@ -260,7 +290,8 @@ class Document:
         chunk, at = self._local(offset)
         if (found := chunk.value_at(at)) is not None:
             where, value = found
-            text = _code(f"{chunk.text[where[0] : where[1]]} : {value.type}") + _definition(chunk, value)
+            name = chunk.text[where[0] : where[1]]
+            text = _code(f"{name if name[0] == '%' else '%' + name} : {value.type}") + _definition(chunk, value)
         elif (named := chunk.symbol_at(at)) is not None and named[1] in chunk.symbols:
             where = named[0]
             start, end = chunk.head_of(chunk.symbols[named[1]].op)
@@ -286,16 +317,40 @@ class Document:
         return None
 
     def references(self, offset: int) -> list[Range]:
-        """All occurrences of the value or symbol at an offset, its definition included."""
+        """All occurrences of the value or symbol at an offset, its definition included; of the witness of a symbolic
+        dimension also those of the symbol in types.
+        """
         chunk, at = self._local(offset)
         if (found := chunk.value_at(at)) is not None:
             ranges = [where for where, value in chunk.names.values.items() if value is found[1]]
+            ranges += chunk.dimensions_of(found[1])
         elif (named := chunk.symbol_at(at)) is not None:
             every = chunk.names.symbols.values()
             ranges = [where for where in every if chunk.text[where[0] + 1 : where[1]].strip('"') == named[1]]
         else:
             return []
         return sorted(_moved(where, chunk.offset) for where in ranges)
+
+    def renamed(self, offset: int, name: str) -> list[tuple[Range, str]]:
+        """The edits that give the value or symbol at an offset another name; `ValueError` if that is none, or taken."""
+        chunk, at = self._local(offset)
+        ranges = self.references(offset)
+        name = name.lstrip("%@")
+        if not ranges:
+            return []
+        if _NAME.fullmatch(name) is None:
+            raise ValueError(f"'{name}' is no name: letters, digits and _ make one")
+        if chunk.value_at(at) is None:
+            taken = name in chunk.symbols
+        else:
+            start, end = chunk.function_around(at)
+            taken = any(
+                start <= where[0] < end and chunk.text[where[0] + 1 : where[1]] == name
+                for where in chunk.names.definitions.values()
+            )
+        if taken:
+            raise ValueError(f"the name {name} is taken")
+        return [(each, f"{sign}{name}" if (sign := self.text[each[0]]) in "%@" else name) for each in ranges]
 
     def implementations(self, offset: int) -> list[Source]:
         """For the name of an op: how it is lowered to a kernel or to other ops, and how it is interpreted."""

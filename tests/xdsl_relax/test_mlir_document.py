@@ -49,6 +49,42 @@ def test_a_value_has_its_inferred_type_and_its_op():
     assert "%0 = relax.flatten %x" in text
 
 
+def test_a_dimension_leads_to_the_value_of_its_symbol():
+    document = Document(TEXT)
+    use = at("n * m], f32>\n", "call_tir")
+    assert shown(document, use) == "```mlir\n%n : !relax.prim<i64, n>\n```\n"
+    assert document.definition(use) == (at("%n", "@main"), at("%n", "@main") + 2)
+    in_kernel = at("n]", "%Y: ")
+    assert document.definition(in_kernel) == (at("%n", "@exp"), at("%n", "@exp") + 2)
+
+
+def test_a_symbol_and_its_value_are_renamed_together():
+    document = Document(TEXT)
+    edits = document.renamed(at("%n", "@main"), "rows")
+    assert [new for _, new in edits] == ["%rows", "rows", "rows", "rows"]
+    text = TEXT
+    for (start, end), new in reversed(edits):
+        text = text[:start] + new + text[end:]
+    assert Document(text).errors() == []
+    assert "[%rows, %m](%x: !relax.tensor<[rows, m], f32>) -> !relax.tensor<[rows * m], f32>" in text
+    assert text.startswith("tir.prim_func @exp[%n](%X: !tir.buffer<[n], f32>")
+    assert document.renamed(at("n * m]"), "rows") == edits
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a b", "'a b' is no name: letters, digits and _ make one"),
+        ("", "'' is no name: letters, digits and _ make one"),
+        ("%1", "the name 1 is taken"),
+    ],
+)
+def test_names_that_would_break_the_text(name: str, message: str):
+    with pytest.raises(ValueError) as caught:
+        Document(TEXT).renamed(at("%0", "call_tir"), name)
+    assert str(caught.value) == message
+
+
 def test_values_of_two_functions_with_one_name_are_two():
     document = Document(TEXT)
     in_kernel, in_graph = document.references(at("%x", "tir.load")), document.references(at("%x", "flatten"))
