@@ -14,11 +14,13 @@ module in an index; the module attaches the implementation when it is loaded, wh
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from traceback import walk_tb
 from typing import Generic, TypeVar
 
 GROUP = "xdsl_relax.extensions"
@@ -65,7 +67,11 @@ def load_extension(name: str) -> None:
         else:
             import_module(name)
     except Exception as error:
-        raise ExtensionError(f"{name}: {type(error).__name__}: {error}") from error
+        if isinstance(error, FileNotFoundError) and error.filename == os.path.abspath(name):
+            raise ExtensionError(f"{name}: no such file") from error
+        lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == name]
+        where = f"{name}:{lines[-1]}" if lines else name
+        raise ExtensionError(f"{where}: {type(error).__name__}: {error}") from error
     note_extension(name)
 
 

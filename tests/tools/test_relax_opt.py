@@ -313,6 +313,8 @@ def test_passes_are_explained(capsys: pytest.CaptureFixture[str]):
     [
         ("// expected-error @below {{no}}", ['f.mlir:3: error: expected error "no" was not produced']),
         ("// expected-note {{no}}", ['f.mlir:3: error: expected note "no" was not produced']),
+        ("// expected-error@+1 {{no}", ["f.mlir:3: no expectation can be read: expected-error@+1 {{no}\n"]),
+        ("// expected-eror {{no}}", ["no expectation can be read: expected-eror {{no}}\nhint: one is expected-error@"]),
         ("// expected-remark {{no}}", ["f.mlir:3: expected-remark: the tools say errors and notes, so expect these"]),
         (
             "%d = arith.addi %x, %a : i32  // expected-error @above {{%x}}",
@@ -331,3 +333,17 @@ def test_expectations_that_are_not_met(
     assert main([source, "--verify-diagnostics"]) == 1
     err = capsys.readouterr().err
     assert all(line in err for line in expected), err
+
+
+@pytest.mark.parametrize("option", ["--mlir-print-ir-before", "--mlir-print-ir-after"])
+def test_what_does_not_run_is_not_printed(option: str, source: str, capsys: pytest.CaptureFixture[str]):
+    assert main([source, "-p", "cse,canonicalize", f"{option}=dce"]) == 1
+    assert capsys.readouterr().err == f"relax-opt: error: {option}=dce: -p has no such pass\n"
+
+
+def test_faults_of_an_extension_have_their_line(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "rules.py"
+    path.write_text("def rule():\n    return 1 / 0\n\nrule()\n")
+    for name, message in ((path, f"{path}:2: ZeroDivisionError: division by zero"), ("no.py", "no.py: no such file")):
+        assert main([source, "--load", str(name)]) == 1
+        assert capsys.readouterr().err.startswith(f"relax-opt: error: {message}\n")

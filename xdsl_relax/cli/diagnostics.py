@@ -121,6 +121,9 @@ _EXPECTED = re.compile(
     r"expected-(?P<kind>error|warning|remark|note)(?P<re>-re)?[ \t]*"
     r"(?:@(?P<where>[+-]\d+|above|below|unknown))?[ \t]*\{\{(?P<text>.*)\}\}"
 )
+_DIRECTIVE = re.compile(r"//[ \t]*(expected-(?:(?:error|warning|remark|note)\b|\S+[ \t]*(?:@|\{\{)).*)")
+"""A comment that was meant as one, but may have a fault in it."""
+
 _PIECE = re.compile(r"\{\{(.*?)\}\}")
 
 
@@ -192,12 +195,17 @@ class Expectations:
 
 
 def has_expectations(text: str) -> bool:
-    """Whether a text says which errors it causes."""
-    return _EXPECTED.search(text) is not None
+    """Whether a text says which errors it causes, even if not as it has to."""
+    return _EXPECTED.search(text) is not None or _DIRECTIVE.search(text) is not None
 
 
 def _read(text: str, name: str, offset: int) -> Iterator[Expectation]:
     starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    for comment in _DIRECTIVE.finditer(text):
+        if _EXPECTED.match(comment[1]) is None:
+            at = bisect_right(starts, comment.start()) + offset
+            form = "expected-error@+1 {{what it says}}"
+            raise ToolError(f"{name}:{at}: no expectation can be read: {comment[1].strip()}\nhint: one is {form}")
     for match in _EXPECTED.finditer(text):
         at = bisect_right(starts, match.start()) + offset
         if match["kind"] not in ("error", "note"):

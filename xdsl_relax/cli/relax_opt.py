@@ -145,7 +145,7 @@ class RelaxOptMain(xDSLOptMain):
 
     def get_input_name(self) -> str:
         """The file, as messages and locations say it."""
-        return "stdin" if self.args.input_file in (None, STDIN) else self.args.input_file
+        return "<stdin>" if self.args.input_file in (None, STDIN) else self.args.input_file
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """The arguments of `xdsl-opt`, and ours."""
@@ -380,6 +380,18 @@ class RelaxOptMain(xDSLOptMain):
             validation=self._validation(),
         )
         self.pipeline = self._parse_pipeline(self.args.passes)
+        self._require_printed()
+
+    def _require_printed(self) -> None:
+        """`ToolError` for a pass around which the module is to be printed, and which does not run."""
+        if self.args.run_reproducer:  # whose pipeline is in the file
+            return
+        running = {each.name for each in self.pipeline.passes}
+        for option in (PRINT_BEFORE, PRINT_AFTER):
+            for name in getattr(self.args, option):
+                factory = self._factory(name)
+                if factory is not None and factory().name not in running:
+                    raise ToolError(f"--{option.replace('_', '-')}={name}: -p has no such pass")
 
     def _printing(self) -> PrintingOptions:
         """What `--mlir-print-ir-..` says; `PassError` for a pass that there is not."""
