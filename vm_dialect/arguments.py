@@ -38,7 +38,7 @@ class Tensor(NDArrayOperatorsMixin, tvm_ffi.Tensor):
     """A tensor that shows its elements, and that NumPy takes for an array: `np.asarray(t)` is its memory.
 
     Operators and functions of NumPy compute with the elements; their results are arrays. Whatever takes a
-    `tvm_ffi.Tensor` takes it.
+    `tvm_ffi.Tensor` takes it. What NumPy's arrays have beside, such as `sum` and `T`, is that of the array.
     """
 
     __slots__ = ()
@@ -54,6 +54,11 @@ class Tensor(NDArrayOperatorsMixin, tvm_ffi.Tensor):
     def tolist(self) -> Any:
         """The elements as nested lists of numbers."""
         return to_numpy(self).tolist()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+        return getattr(to_numpy(self), name)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(to_numpy(self), dtype, copy=copy)

@@ -100,8 +100,9 @@ def _those_left(name: object, parameters: Sequence[str], rest: Sequence[str], fr
         return "all of them have a value" if parameters else "it has none"
     if len(rest) == 1:
         return f"expected {rest[0]}"
-    close = get_close_matches(str(name), free, n=1) if name not in parameters else ()
-    return f"expected one of {', '.join(rest)}" + (f"; did you mean {close[0]}?" if close else "")
+    by_spelling = {each.casefold(): each for each in free}
+    close = [] if name in parameters else get_close_matches(str(name).casefold(), by_spelling, n=1)
+    return f"expected one of {', '.join(rest)}" + (f"; did you mean {by_spelling[close[0]]}?" if close else "")
 
 
 _OTHER_DTYPE = re.compile(

@@ -67,7 +67,8 @@ def unknown_pass(name: str, available: list[str]) -> PassError:
     if (theirs := advice_for(name)) is not None:
         return PassError(f"unknown pass '{name}'\nhint: {theirs}")
     close = get_close_matches(name, available, n=3)
-    advice = f"did you mean {' or '.join(repr(match) for match in close)}" if close else "--list-passes lists them"
+    meant = f"did you mean {' or '.join(map(repr, close))}?"
+    advice = meant if close else "relax-opt --list-passes lists them"
     return PassError(f"unknown pass '{name}'\nhint: {advice}")
 
 

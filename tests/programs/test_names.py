@@ -169,8 +169,11 @@ def test_a_dictionary_has_all_arguments(mode: str):
     np.testing.assert_array_equal(main({"token_0": ONE, "token_1": TEN}), [9, 9])
     with pytest.raises(TypeError, match=r"main: expected 2 arguments \(token_1, token_0\), got 1: token_1 is missing"):
         main({"token_0": ONE})
-    with pytest.raises(TypeError, match="main: no parameter 'token' is left, expected one of token_1, token_0"):
-        main({"token": ONE, "token_0": ONE})
+    for wrong in ("token", "TOKEN_1"):
+        with pytest.raises(TypeError) as unknown:
+            main({wrong: ONE, "token_0": ONE})
+        hint = "expected one of token_1, token_0; did you mean token_1?"
+        assert str(unknown.value) == f"main: no parameter '{wrong}' is left, {hint}"
 
 
 def test_the_interpreter_takes_arguments_by_name():

@@ -54,6 +54,10 @@ def test_results_read_like_arrays(machine: VirtualMachine):
     assert (len(y), y[1], y[1:3].tolist(), [*y]) == (4, 2, [2, 3], [1, 2, 3, 4])
     assert y.tolist() == [1, 2, 3, 4]
     assert {y: 1}[y] == 1
+    assert (y.sum(), y.T.shape, y.astype(int).dtype) == (10, (4,), np.int64)
+    assert np.shares_memory(y.reshape(2, 2), y.numpy())
+    with pytest.raises(AttributeError, match=r"^'Tensor' object has no attribute 'cuda'$"):
+        y.cuda()
     one = machine["main"](X[:0].copy())
     assert repr(one) == "Tensor([], f32[0])"
     with pytest.raises(ValueError, match="ambiguous"):
