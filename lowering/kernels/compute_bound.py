@@ -18,6 +18,13 @@ from lowering.kernels.attention.pattern import Attention, find_attention
 from lowering.kernels.conv.depthwise import DepthwiseConvolution, depthwise_of, elide_padding
 from lowering.kernels.conv.depthwise_bytes import ByteDepthwiseConvolution, byte_depthwise_of
 from lowering.kernels.conv.direct import DirectConvolution, is_direct_convolution
+from lowering.kernels.cost_model import (
+    BLOCK_DOT_MAX_M,
+    BLOCK_INT16_BITS,
+    BLOCK_INT16_DOT_MAX_M,
+    BLOCK_TILE_MIN_M,
+    TILE_REGISTERS,
+)
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Kernel, routines_for
 from lowering.kernels.gemm.block_int16 import BlockInt16Gemm, BlockInt16PanelGemm, suits_int16, suits_int16_panels
@@ -31,16 +38,6 @@ from lowering.kernels.gemm.block_weights import (
     columns_left,
     row_planes,
 )
-from lowering.kernels.gemm.cost_model import (
-    BLOCK_DOT_MAX_M,
-    BLOCK_INT16_BITS,
-    BLOCK_INT16_DOT_MAX_M,
-    BLOCK_TILE_MIN_M,
-    TILE_REGISTERS,
-    Tiling,
-    tiling,
-    with_tiles,
-)
 from lowering.kernels.gemm.direct import DirectContraction, is_direct
 from lowering.kernels.gemm.dot_group_contraction import find_dot_group_contraction
 from lowering.kernels.gemm.dot_group_micro_kernel import GROUP_BYTES
@@ -50,6 +47,7 @@ from lowering.kernels.gemm.problem import Gemm
 from lowering.kernels.gemm.quantized_rows import INT16_PLANES, multiplies_int16
 from lowering.kernels.gemm.skinny import can_be_skinny, has_partial_sums
 from lowering.kernels.gemm.strategy import emit_best, generators
+from lowering.kernels.gemm.tiling import Tiling, tiling, with_tiles
 from lowering.kernels.gemm.zero_products import restore_output
 from lowering.kernels.memory_bound import emit_alone, is_understood
 from lowering.kernels.stage_rewrites import inline_operands, split_groups

@@ -27,6 +27,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, IntegerType, VectorType
 from xdsl.ir import Operation, SSAValue
 
+from lowering.kernels.cost_model import (
+    SCAN_BLOCK_VECTORS,
+    SCAN_MIN_VECTORS,
+    SCAN_PREFETCHED_TASK_BYTES,
+    SCAN_TASK_BYTES,
+    SCAN_VECTORS,
+)
 from lowering.kernels.emit.body import Body, Explicit, Lanes, repeat
 from lowering.kernels.emit.guards import find_guards
 from lowering.kernels.emit.kernel import Kernel, non_temporal_from
@@ -169,14 +176,6 @@ def _is_before(stage: Stage, axis: int, op: object) -> bool:
     return b.is_axis(axis) and a.value is None and a.strides == b.strides and a.base == b.base + constant(-1)
 
 
-VECTORS_AT_ONCE = 4
-
-LEAST_BYTES, LEAST_BYTES_UNASKED = 8192, 32768
-"""The bytes of a row for a thread, with and without prefetches: hardware prefetchers stop at the ends of ranges."""
-
-LEAST_VECTORS = 8
-"""For shorter rows the ends cost more than non-temporal stores gain."""
-
 Part = tuple[SSAValue, SSAValue] | None
 """A range of an axis; `None` for all of it."""
 
@@ -191,7 +190,7 @@ def emit_scan_columns(kernel: Kernel, scan: Scan) -> None:
         columns.as_written()
     else:
         large = product(store.buffer_type.shape) * byte_size(store.buffer_type.dtype) - least
-        long = columns.lane.extent - LEAST_VECTORS * columns.lanes
+        long = columns.lane.extent - SCAN_MIN_VECTORS * columns.lanes
         with code.when(code.compare("sge", code.dim(minimum(large, long, -1 * rest)), 0)) as branch:
             columns.emit()
         with code.otherwise(branch):
@@ -209,7 +208,7 @@ class _Columns:
         self.around, self.lanes = [*outer, *inner], lane_count(kernel, stages, self.lane)
         data = [op for op in scan.element_ops if isinstance(op, LoadOp)]
         self.ahead = NextBand.of(kernel, scan.stage, data, scan.axis, self.lane.last)
-        least = LEAST_BYTES if self.ahead is not None else LEAST_BYTES_UNASKED
+        least = SCAN_PREFETCHED_TASK_BYTES if self.ahead is not None else SCAN_TASK_BYTES
         self.step = max(self.lanes, least // byte_size(scan.previous.buffer_type.dtype))
 
     def emit(self) -> None:
@@ -271,7 +270,7 @@ class _Rows:
     def _row(self, step: _Step) -> None:
         """Several vectors at a time, single ones, and the remainder under a mask or one by one."""
         code, kernel, lanes, done = self.code, self.kernel, self.lanes, self.code.index(0)
-        for width in (VECTORS_AT_ONCE * lanes, lanes):
+        for width in (SCAN_VECTORS * lanes, lanes):
             count, first = code.divide(self.length, width), code.divide(done, width)
             with code.loop(count, "block", lower=first, vectorize=width > lanes) as number:
                 start = code.mul(number, width)
@@ -316,10 +315,6 @@ class _Step:
         last.values |= {value: total for value in (store.value, *reads)}
         last.run(self.ops)
         return old
-
-
-VECTORS_OF_A_BLOCK = 128
-"""Longer rows are scanned in blocks, so that their rounding errors do not add up: one more addition for each vector."""
 
 
 def emit_scan_rows(kernel: Kernel, scan: Scan) -> None:
@@ -385,17 +380,17 @@ class _Row:
         number of their vectors, after which the carry is that result.
         """
         code, lanes, zero, before = self.code, self.lanes, self.code.index(0), self._neutral_vector()
-        blocks, carry = code.divide(count, VECTORS_OF_A_BLOCK), kept[-1]
+        blocks, carry = code.divide(count, SCAN_BLOCK_VECTORS), kept[-1]
         with code.loop(blocks, "block") as block:
             earlier = code.load(before, [zero], lanes)
-            with code.loop(code.index(VECTORS_OF_A_BLOCK), "v") as vector:
-                start = code.mul(code.add(code.mul(block, VECTORS_OF_A_BLOCK), vector), lanes)
+            with code.loop(code.index(SCAN_BLOCK_VECTORS), "v") as vector:
+                start = code.mul(code.add(code.mul(block, SCAN_BLOCK_VECTORS), vector), lanes)
                 body, element = self._elements(start, Lanes(self.axis, lanes))
                 self._store(body, self._combined(earlier, self._vector(element, kept)))
             code.store(self._combined(earlier, code.load(carry, [zero], lanes)), before, [zero])
             code.store(self.neutral, carry, [zero])
         code.store(code.load(before, [zero], lanes), carry, [zero])
-        return code.mul(blocks, VECTORS_OF_A_BLOCK)
+        return code.mul(blocks, SCAN_BLOCK_VECTORS)
 
     def _neutral_vector(self) -> SSAValue:
         kind = BufferType([self.lanes], self.dtype, scope="local", align=64)

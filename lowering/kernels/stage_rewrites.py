@@ -37,6 +37,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.kernels.cost_model import CHEAP_OPS, SPLIT_MIN_MEMBERS
 from lowering.kernels.structure.contraction import reads_panels
 from lowering.kernels.structure.stages import Stage, is_heavy
 from tir_dialect.analysis.dependence import Dependence
@@ -115,9 +116,6 @@ def _merge_blocks(outer: BlockOp, inner: BlockOp) -> None:
             Rewriter.erase_op(op)
     Rewriter.inline_block(outer.body.block, InsertPoint.before(outer), list(outer.bindings))
     Rewriter.erase_op(outer)
-
-
-CHEAP_OPS = 8
 
 
 def inline_producers(stages: Sequence[Stage]) -> bool:
@@ -432,7 +430,7 @@ def _splittable(block: BlockOp, reduces: bool, chained: bool) -> Iterator[tuple[
         in_row = not reduces and _is_last(value)
         found = None if in_row else _looked_up_groups(value)
         if found is None and (in_row or not chained):
-            found = _whole_groups(value, loop, WIDE if in_row else 1)
+            found = _whole_groups(value, loop, SPLIT_MIN_MEMBERS if in_row else 1)
         extent = dim_of(loop.upper)
         # The groups have to cover all iterations.
         if found is not None and extent is not None and _PROVER.less_equal(found[1] * found[0], extent):
@@ -444,12 +442,6 @@ def _is_last(value: BlockArgument) -> bool:
     uses = Dependence(lambda argument: argument is value)
     stores = [op for op in value.block.ops if isinstance(op, StoreOp)]
     return any(uses.of(store.indices[-1]) for store in stores if store.indices)
-
-
-WIDE = 16
-"""Members that fill vectors. If their number is no multiple of a large power of two, groups and vectors are
-aligned only after that many vectors or more.
-"""
 
 
 def _whole_groups(value: BlockArgument, loop: ForOp, least: int) -> tuple[Dim, Dim] | None:

@@ -18,6 +18,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import ATTENTION_MAX_FEATURES
 from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.row.row_blocks import Row, find_row
 from lowering.kernels.structure.contraction import Contraction
@@ -199,10 +200,6 @@ def _is_column(stage: Stage, value: SSAValue, depth: int) -> bool:
     return len(stage.axes) > depth and stage.axes[depth].value is value
 
 
-MOST_FEATURES = 1024
-"""Longer reductions of the first GEMM would have to be blocked."""
-
-
 @dataclass(frozen=True)
 class Attention:
     """Two GEMMs, the stages between them, and the epilogue."""
@@ -297,7 +294,7 @@ def _is_plain(scores: Contraction, own: frozenset[SSAValue]) -> bool:
     for length in features:
         size *= length or 0
     linear = all(index.value is None for index in indices)
-    return linear and size <= MOST_FEATURES and indices[-1].is_axis(scores.column[0])
+    return linear and size <= ATTENTION_MAX_FEATURES and indices[-1].is_axis(scores.column[0])
 
 
 def _elementwise(scores: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> list[Stage]:

@@ -15,16 +15,25 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from lowering.kernels.attention.pattern import COLUMN, AffineForm, Attention, row_forms
+from lowering.kernels.cost_model import (
+    ATTENTION_GROUPS,
+    ATTENTION_MAX_STRIPS,
+    ATTENTION_PREFETCH_POSITIONS,
+    ATTENTION_TASKS_PER_THREAD,
+    COMPUTE_TASK_MACS,
+    SKINNY_MAX_M,
+    TASK_MACS,
+)
 from lowering.kernels.emit.body import Explicit, Lanes
 from lowering.kernels.emit.kernel import Kernel, shared_units
 from lowering.kernels.emit.loop_nest import LoopNest
-from lowering.kernels.gemm.cost_model import SKINNY_MAX_M, TASK_MACS, Tiling
 from lowering.kernels.gemm.dot import DotGemm, PrefetchRow, can_dot_pages
 from lowering.kernels.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.gemm.packing import ColumnPanel, RowPanels
 from lowering.kernels.gemm.panels import PackedColumns
 from lowering.kernels.gemm.problem import Coords, Gemm
 from lowering.kernels.gemm.register_tile import Element, emit_tile, grid
+from lowering.kernels.gemm.tiling import Tiling
 from lowering.kernels.gemm.zero_products import restore_row
 from lowering.kernels.structure.contraction import Epilogue
 from lowering.kernels.structure.stages import Stage
@@ -210,14 +219,6 @@ class AttentionCode:
             produced |= self._computed(step.stage, at, Lanes(axis, lanes, on), produced)
 
 
-PRODUCTS_PER_TASK = 1 << 19
-"""Multiply-adds that take some five microseconds: to wake a thread for fewer is not profitable."""
-TASKS_PER_THREAD = 4
-"""More tasks than threads, so that a late thread leaves work to the others."""
-MOST_STRIPS = 8
-"""Strips of MR rows in a block at most: each panel of keys from L2 is used so often."""
-
-
 class PackedAttention(AttentionCode):
     """Generates attention with packed keys and values."""
 
@@ -228,8 +229,8 @@ class PackedAttention(AttentionCode):
         blocks = ceildiv(self.m, strips * rows)
         units = self.batches * blocks
         work = self.batches * self.m * self.n * (self.scores.k + self.totals.n)
-        threads = self.scores.threads(PRODUCTS_PER_TASK, work)
-        tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
+        threads = self.scores.threads(COMPUTE_TASK_MACS, work)
+        tasks = minimum(units, maximum(ATTENTION_TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         with shared_units(code, units, tasks) as (lower, upper):
             scores, numbers = self.memory(strips * rows)
             panels = self.panels()
@@ -255,7 +256,7 @@ class PackedAttention(AttentionCode):
         """Strips of MR rows in a block: as many as fit in half of L2."""
         row_bytes = byte_size(self.attention.scores.element) * self.tiles.mr
         room = self.kernel.target.l2_bytes // 2 // row_bytes
-        most = min(MOST_STRIPS, self.tiles.mc // self.tiles.mr)
+        most = min(ATTENTION_MAX_STRIPS, self.tiles.mc // self.tiles.mr)
         fitting = floordiv(constant(room), maximum(self.n, constant(1)))
         return maximum(minimum(minimum(fitting, ceildiv(self.m, constant(self.tiles.mr))), constant(most)), constant(1))
 
@@ -306,7 +307,7 @@ class _PackedPanels(Panels):
         self.keys = self._columns(attention.scores)
         self.values = self._columns(attention.totals)
         step = self.tiles.lanes * ceildiv(self.scores.k, constant(self.tiles.lanes))
-        self.queries = RowPanels(self.scores, MOST_STRIPS * (step.constant_value or 1), step)
+        self.queries = RowPanels(self.scores, ATTENTION_MAX_STRIPS * (step.constant_value or 1), step)
 
     def _columns(self, product: Gemm) -> PackedColumns:
         return PackedColumns(product, ceildiv(product.n, constant(product.tiles.nr)), product.k)
@@ -400,14 +401,6 @@ class _PackedPanels(Panels):
         return tile
 
 
-GROUPS = (4, 3, 2, 1)
-"""Rows that share a vector of values in registers; four of them keep the multipliers busy."""
-PREFETCHED = 32
-"""How many positions ahead keys and values are prefetched where their addresses are looked up, which processors do not
-foresee.
-"""
-
-
 class StreamedAttention(AttentionCode):
     """Generates attention of at most `MAX_ROWS` rows for each batch."""
 
@@ -423,7 +416,7 @@ class StreamedAttention(AttentionCode):
     def _vectors(self) -> int:
         """Vectors in a row of the tile: all features if registers suffice, so that values are read once."""
         features, tiles = self.totals.n.constant_value, self.tiles
-        most = (self.kernel.target.tile_registers - 2) // (GROUPS[0] + 1)
+        most = (self.kernel.target.tile_registers - 2) // (ATTENTION_GROUPS[0] + 1)
         return tiles.vectors if features is None else max(1, min(most, -(-features // tiles.lanes)))
 
     def emit(self) -> None:
@@ -448,7 +441,7 @@ class StreamedAttention(AttentionCode):
         code = self.code
         with code.loop(code.dim(ceildiv(self.totals.n, constant(self.wide.nr))), "panel") as panel:
             done = constant(0)
-            for mr in GROUPS:
+            for mr in ATTENTION_GROUPS:
                 count = floordiv(self.m - done, constant(mr))
                 if count.constant_value != 0:
                     self._groups(rows, coords, code.mul(panel, self.wide.nr), mr, (done, count))
@@ -476,7 +469,7 @@ class StreamedAttention(AttentionCode):
             def emit(masked: bool) -> None:
                 def vector(r: SSAValue, v: int) -> SSAValue:
                     if not attention.columns.is_linear:
-                        later = code.minimum(code.add(r, PREFETCHED), code.sub(code.dim(self.n), 1))
+                        later = code.minimum(code.add(r, ATTENTION_PREFETCH_POSITIONS), code.sub(code.dim(self.n), 1))
                         there = {**coords, attention.reduced: later, attention.column: starts[v]}
                         product.prefetch(attention.columns, there, 2)
                     return numbers(r, v, masked)
@@ -500,7 +493,7 @@ class _Dots(DotGemm):
         last = code.sub(code.dim(gemm.n), 1)
 
         def prefetch(number: SSAValue, r: SSAValue) -> None:
-            later = code.minimum(code.add(code.add(start, number), PREFETCHED), last)
+            later = code.minimum(code.add(code.add(start, number), ATTENTION_PREFETCH_POSITIONS), last)
             gemm.prefetch(contraction.columns, {**coords, contraction.column: later, contraction.reduced: r}, 2)
 
         return prefetch

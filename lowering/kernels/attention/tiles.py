@@ -18,13 +18,14 @@ from xdsl.ir import SSAValue
 
 from lowering.kernels.attention.pattern import Attention
 from lowering.kernels.attention.streamed import PackedAttention, Panels, Rows, StreamedAttention
+from lowering.kernels.cost_model import ATTENTION_BITS, SKINNY_MAX_M, TILE_REGISTERS
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.emit.vectorization import shuffle, transposed
-from lowering.kernels.gemm.cost_model import ATTENTION_BITS, SKINNY_MAX_M, TILE_REGISTERS, tiling
 from lowering.kernels.gemm.dot_group_contraction import has_tile_registers
 from lowering.kernels.gemm.dot_group_micro_kernel import GROUP_BYTES, TILE_STEP, bf16_parts, view
 from lowering.kernels.gemm.problem import Gemm
+from lowering.kernels.gemm.tiling import tiling
 from lowering.kernels.structure.contraction import Epilogue
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dtypes import byte_size

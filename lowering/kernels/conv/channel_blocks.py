@@ -22,6 +22,22 @@ from math import inf
 
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import (
+    CONV_FEW_BLOCK_GROUPS,
+    CONV_FREE_MR_CHOICES,
+    CONV_L1_FRACTION,
+    CONV_L1_FRACTION_MANY_REGISTERS,
+    CONV_LOAD_FACTOR,
+    CONV_MANY_REGISTERS,
+    CONV_MAX_BLOCK_VECTORS,
+    CONV_MAX_BLOCKS,
+    CONV_MIN_ACCUMULATORS,
+    CONV_MIN_MR_GAIN,
+    CONV_SHORT_ROW_MRS,
+    CONV_STALL_CYCLES,
+    FMA_LATENCY_CYCLES,
+    TYPICAL_IMAGE_SIDES,
+)
 from lowering.kernels.gemm.problem import Gemm
 from lowering.kernels.structure.contraction import Factor, is_chain
 from lowering.kernels.structure.stages import AffineAccess
@@ -29,27 +45,6 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp
-
-LATENCY = 4
-"""Cycles from the start of a multiply-add until its result can be added to."""
-STALL_CYCLES = 8
-"""Stall cycles of a step, divided by the number of accumulators; measured."""
-LOAD_FACTOR = 1.1
-"""Loads take longer than their throughput by this factor, on average: some wait for a cache line from far away."""
-MAX_BLOCKS = 3
-"""Channel blocks of a tile at most: the weights of more were slower for every MR."""
-MIN_GAIN = 0.015
-"""The part of the time that one more value of MR has to save."""
-FREE_MR_CHOICES = 4
-"""So many values of MR need no such gain."""
-SHORT_ROW_MRS = (1, 4)
-"""Values of MR for rows that are shorter than the typical ones."""
-MANY_REGISTERS, MIN_ACCUMULATORS = 32, 8
-"""With so many registers, each as wide as the multipliers, so few accumulators keep the multipliers busy."""
-FEW_BLOCK_GROUPS = 8
-"""With more groups of blocks than these, an incomplete one does not count."""
-TYPICAL_IMAGE_SIDES = (8, 10, 13, 16, 20, 26, 32, 40, 52, 64, 80, 128, *2 * (7, 14, 28, 56, 112))
-"""Sides of images within networks, if nothing is known. Those that follow from an input of 224 x 224 count twice."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +78,15 @@ def choose_register_tile(
     """
     lengths = [side**2 if joined else side for side in TYPICAL_IMAGE_SIDES] if pixels is None else [pixels]
     best, least = RegisterTile((1,), 1), inf
-    for count in (1,) if blocks is None else range(1, min(blocks, MAX_BLOCKS) + 1):
+    for count in (1,) if blocks is None else range(1, min(blocks, CONV_MAX_BLOCKS) + 1):
         width = count * vectors
         most = max((registers - 1 - width) // width, 1)
         if pixels is None:
             time, mr_choices = _select_mrs(lengths, most, width)
-            if registers >= MANY_REGISTERS and not joined:
+            if registers >= CONV_MANY_REGISTERS and not joined:
                 # The greatest usual MR, and all from one with enough accumulators to its double: one or two of
                 # these divide any row.
-                low = -(-MIN_ACCUMULATORS // width)
+                low = -(-CONV_MIN_ACCUMULATORS // width)
                 short = (max(low >> power, 1) for power in range(1, low.bit_length()))
                 mr_choices = tuple(sorted({mr_choices[0], *range(low, 2 * low), *short, 1}, reverse=True))
                 time = _time(lengths, mr_choices, width)
@@ -110,7 +105,7 @@ def remainder_blocks(registers: int, blocks: int | None, count: int) -> int:
 
     Otherwise the last group overlaps the one before, and computes some blocks twice.
     """
-    has_own = blocks is not None and registers >= MANY_REGISTERS and count < blocks < FEW_BLOCK_GROUPS * count
+    has_own = blocks is not None and registers >= CONV_MANY_REGISTERS and count < blocks < CONV_FEW_BLOCK_GROUPS * count
     return blocks % count if has_own and blocks else 0
 
 
@@ -122,7 +117,7 @@ def _even_mrs(length: int, most: int, width: int) -> tuple[float, tuple[int, ...
         return inf, (most,)
     one = tiles * step_cycles(most, width) / length if most <= length else inf
     two = (more * step_cycles(low + 1, width) + (tiles - more) * step_cycles(low, width)) / length
-    return (two, (low + 1, low) if more else (low,)) if two < (1 - MIN_GAIN) * one else (one, (most,))
+    return (two, (low + 1, low) if more else (low,)) if two < (1 - CONV_MIN_MR_GAIN) * one else (one, (most,))
 
 
 def _select_mrs(lengths: Sequence[int], most: int, width: int) -> tuple[float, tuple[int, ...]]:
@@ -131,12 +126,12 @@ def _select_mrs(lengths: Sequence[int], most: int, width: int) -> tuple[float, t
 
     Of values that are about as good the greatest is taken, which loads weights least often.
     """
-    mr_choices = tuple(mr for mr in SHORT_ROW_MRS if mr <= most)
+    mr_choices = tuple(mr for mr in CONV_SHORT_ROW_MRS if mr <= most)
     best = _time(lengths, mr_choices, width)
     while len(mr_choices) < most:
         others = {mr: _time(lengths, (mr, *mr_choices), width) for mr in range(most, 0, -1)}
         mr = min(others, key=lambda each: (round(others[each] / len(lengths), 2), -each))
-        gain = MIN_GAIN if len(mr_choices) >= FREE_MR_CHOICES else 0
+        gain = CONV_MIN_MR_GAIN if len(mr_choices) >= CONV_FREE_MR_CHOICES else 0
         if others[mr] >= (1 - gain) * best:
             break
         mr_choices, best = (mr, *mr_choices), others[mr]
@@ -160,21 +155,17 @@ def _time(lengths: Sequence[int], mr_choices: Sequence[int], width: int) -> floa
     return sum(min(of_line(each, mr) for mr in ascending if mr <= each) / each for each in lengths)
 
 
-def step_cycles(mr: int, width: int, waiting: float = STALL_CYCLES) -> float:
+def step_cycles(mr: int, width: int, waiting: float = CONV_STALL_CYCLES) -> float:
     """About how long one step of the reduction takes: two multiply-adds, or two loads, in a cycle.
 
     The fewer accumulators there are, the more often a multiplier waits for one of them.
     """
-    return max(mr * width / 2, LOAD_FACTOR * (mr + width) / 2, LATENCY) + waiting / (mr * width)
+    return max(mr * width / 2, CONV_LOAD_FACTOR * (mr + width) / 2, FMA_LATENCY_CYCLES) + waiting / (mr * width)
 
 
 def runtime_step_cycles(registers: int, mr: int, width: int) -> float:
     """The same for the choice at run time; vectors as wide as the multipliers hardly stall."""
-    return step_cycles(mr, width, 1 if registers >= MANY_REGISTERS else STALL_CYCLES)
-
-
-MAX_VECTORS = 4
-"""Vectors in a block at most."""
+    return step_cycles(mr, width, 1 if registers >= CONV_MANY_REGISTERS else CONV_STALL_CYCLES)
 
 
 @dataclass(frozen=True)
@@ -198,7 +189,7 @@ def find_channel_blocks(gemm: Gemm) -> ChannelBlocks | None:
     contraction = gemm.contraction
     size = contraction.stage.extents[contraction.column[-1]].constant_value if len(contraction.column) == 1 else None
     lanes = gemm.tiles.lanes
-    if not size or contraction.is_integer or size % lanes or size > MAX_VECTORS * lanes or lanes == 1:
+    if not size or contraction.is_integer or size % lanes or size > CONV_MAX_BLOCK_VECTORS * lanes or lanes == 1:
         return None
     if (
         not all(_is_plain(factor) for factor in (contraction.rows, contraction.columns))
@@ -262,13 +253,6 @@ def load_of(factor: Factor) -> tuple[SSAValue, AffineAccess]:
     return load.buffer, factor.accesses[0]
 
 
-L1_FRACTION = 0.3
-"""The part of L1 for the weights of a reduction block. Data of two tiles is there too, and accumulators pass through.
-"""
-L1_FRACTION_MANY_REGISTERS = 0.5
-"""The same for tiles with many accumulators, which take longer to spill and reload."""
-
-
 @dataclass(frozen=True)
 class ReductionBlocks:
     """How the outermost reduced axis is blocked, and how many tiles use a block before the next one."""
@@ -302,6 +286,6 @@ def find_reduction_blocks(gemm: Gemm, blocks: ChannelBlocks, shape: RegisterTile
     known = rows.constant_value
     if outer * weights <= target.l1_bytes // 2 or tiles < 2 or known == 1:
         return None
-    pixels = L1_FRACTION if target.vector_registers < MANY_REGISTERS else L1_FRACTION_MANY_REGISTERS
+    pixels = CONV_L1_FRACTION if target.vector_registers < CONV_MANY_REGISTERS else CONV_L1_FRACTION_MANY_REGISTERS
     count = -(-outer // max(1, int(target.l1_bytes * pixels) // weights))
     return ReductionBlocks(-(-outer // count), count, tiles if known is None else min(tiles, known))

@@ -16,12 +16,18 @@ from typing import TypeVar
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.conv.channel_blocks import LATENCY, load_of
+from lowering.kernels.conv.channel_blocks import load_of
 from lowering.kernels.conv.depthwise_bytes import data_of, find_byte_depthwise
 from lowering.kernels.conv.micro_kernel import PaddedAxis, PaddedData, find_padded_data
+from lowering.kernels.cost_model import (
+    DEPTHWISE_DEFAULT_MR,
+    DEPTHWISE_MAX_MR,
+    DEPTHWISE_MAX_UNROLLED_TAPS,
+    FMA_LATENCY_CYCLES,
+    TASK_MACS,
+)
 from lowering.kernels.emit.kernel import Kernel, shared_units
 from lowering.kernels.emit.vectorization import shuffle
-from lowering.kernels.gemm.cost_model import TASK_MACS
 from lowering.kernels.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.gemm.problem import Coords, Gemm
 from lowering.kernels.structure.contraction import Factor, is_chain
@@ -166,12 +172,6 @@ def _needs_no_padding(gemm: Gemm, padding: Padding) -> bool:
     return padding.is_zero and find_depthwise(gemm, padding) is not None
 
 
-MAX_MR = 14
-DEFAULT_MR = 8
-MAX_UNROLLED_TAPS = 16
-"""Longer rows of a window are not unrolled."""
-
-
 class DepthwiseConvolution:
     """Generates a depthwise or grouped convolution, including its batch axes."""
 
@@ -195,16 +195,16 @@ class DepthwiseConvolution:
         """MR, the pixels of a tile: the cheapest one for the length of a row, if that is known."""
         has_few_registers = self.gemm.kernel.target.vector_registers < 32
         length, window = self.interior[1].constant_value, self.window
-        if window is None or window > MAX_UNROLLED_TAPS:
+        if window is None or window > DEPTHWISE_MAX_UNROLLED_TAPS:
             return 1
         if length is None:
-            return DEFAULT_MR // 2 if has_few_registers else DEFAULT_MR
+            return DEPTHWISE_DEFAULT_MR // 2 if has_few_registers else DEPTHWISE_DEFAULT_MR
 
         def cost(mr: int) -> float:
-            tile = max(mr * window / 2, LATENCY * window) + 3 * mr + 4
-            return length // mr * tile + length % mr * (LATENCY + 4) * window
+            tile = max(mr * window / 2, FMA_LATENCY_CYCLES * window) + 3 * mr + 4
+            return length // mr * tile + length % mr * (FMA_LATENCY_CYCLES + 4) * window
 
-        return min(range(1, (MAX_MR // 2 if has_few_registers else MAX_MR) + 1), key=cost)
+        return min(range(1, (DEPTHWISE_MAX_MR // 2 if has_few_registers else DEPTHWISE_MAX_MR) + 1), key=cost)
 
     def emit(self) -> None:
         """All rows, partitioned among threads; each row goes in tiles of MR pixels."""

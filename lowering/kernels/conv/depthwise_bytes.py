@@ -21,9 +21,9 @@ from xdsl.dialects.builtin import IntegerAttr, VectorType, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.kernels.conv.micro_kernel import PaddedAxis
+from lowering.kernels.cost_model import DEPTHWISE_BYTES_GROUP_COST, DEPTHWISE_BYTES_MAX_TAPS, DOT_GROUP_TASK_MACS
 from lowering.kernels.emit.kernel import shared_units
 from lowering.kernels.emit.vectorization import bits_as, concatenated, shuffle
-from lowering.kernels.gemm.cost_model import DOT_GROUP_TASK_MACS
 from lowering.kernels.gemm.dot_group_contraction import has_dot_products, narrow_factor
 from lowering.kernels.gemm.dot_group_micro_kernel import (
     GROUP_BYTES,
@@ -44,11 +44,7 @@ from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.vectors import ui8
 from tir_dialect.types import row_major_strides
 
-MOST_TAPS = 1024
-"""Windows with more taps have too many weights for unrolled code: those of 31 x 31 take 32 KB of the stack."""
 DOT_LANES = (4, 8, 16)
-GROUP_CYCLES = 5
-"""What it takes to make a vector of groups, in units of a dot product."""
 
 _NONE, _ONE = constant(0), constant(1)
 
@@ -154,7 +150,7 @@ def _taps(gemm: Gemm, image: Image) -> int | None:
     if sorted(windows) != sorted(contraction.reduced) or sorted(outputs) != sorted(contraction.row):
         return None
     taps = gemm.size(windows).constant_value
-    return taps if taps is not None and taps <= MOST_TAPS else None
+    return taps if taps is not None and taps <= DEPTHWISE_BYTES_MAX_TAPS else None
 
 
 def _find_image(gemm: Gemm, lane: int, load: LoadOp, padding: Padding | None) -> Image | None:
@@ -267,7 +263,9 @@ class ByteDepthwiseConvolution:
 
         def cost(pixels: int) -> float:
             columns = min((pixels - 1) * wide.stride, pixels * self.taps[1]) + self.taps[1]
-            return GROUP_CYCLES * self.groups * columns + self.rows * pixels * (self.taps[1] * self.groups + 8)
+            return DEPTHWISE_BYTES_GROUP_COST * self.groups * columns + self.rows * pixels * (
+                self.taps[1] * self.groups + 8
+            )
 
         return min(
             range(1, most + 1),

@@ -32,6 +32,13 @@ from lowering.kernels.conv.micro_kernel import (
     TileMemory,
     find_padded_axes,
 )
+from lowering.kernels.cost_model import (
+    COMPUTE_TASK_MACS,
+    CONV_DEFAULT_TILES_PER_IMAGE,
+    CONV_LARGE_DILATION,
+    CONV_MAX_PREFETCHED_LINES,
+    CONV_TASKS_PER_THREAD,
+)
 from lowering.kernels.emit.kernel import buffer_type, shared_units
 from lowering.kernels.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.gemm.problem import Coords, Gemm
@@ -42,9 +49,6 @@ from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.target import LINE_BYTES
-
-LARGE_DILATION = 4
-"""With such a dilation, a tile may have taps that are in the padding for all of its pixels, and skips them."""
 
 
 class RowTiles:
@@ -106,7 +110,7 @@ class RowTiles:
     def _has_large_dilation(self, number: int, padded_axis: PaddedAxis) -> bool:
         """Whether the dilation is so large that some taps are in the padding for all pixels of a tile."""
         known = self.tile.extents[number].is_constant
-        return known and (padded_axis.axis,) == self.tile.blocks.pixels and padded_axis.dilation >= LARGE_DILATION
+        return known and (padded_axis.axis,) == self.tile.blocks.pixels and padded_axis.dilation >= CONV_LARGE_DILATION
 
 
 @dataclass(frozen=True)
@@ -166,12 +170,6 @@ def coords_of(gemm: Gemm, axes: tuple[int, ...], number: SSAValue) -> Coords:
     return {(axis,): value for axis, value in gemm.at((), axes, {axes: number}).items()}
 
 
-MAX_PREFETCHED_CACHE_LINES = 16
-"""Cache lines of a block that are prefetched at once, at most."""
-DEFAULT_TILES_PER_IMAGE = 4
-"""Tiles of an image of unknown size at least."""
-
-
 class Prefetches:
     """Generates the prefetches of a tile. Inside of a network even weights that fit in a cache are not there yet."""
 
@@ -202,7 +200,7 @@ class Prefetches:
         row_length = self.gemm.size(blocks.pixels)
         tiles = (
             product_of([ceildiv(row_length, constant(self.shape.pixels)), *known]).constant_value
-            or DEFAULT_TILES_PER_IMAGE
+            or CONV_DEFAULT_TILES_PER_IMAGE
         )
         tiles = tiles if self.reduction_blocks is None else min(tiles, self.reduction_blocks.tiles)
         length = tile.weights.strides[blocks.reduced[0][-1]] * (steps or 0)
@@ -219,7 +217,7 @@ class Prefetches:
         prefetched = PrefetchedCacheLines(
             tile.weights.memory, start, tile.jump, code.minimum(number, tiles - 1), cache_lines, 2
         )
-        return prefetched if 0 < cache_lines <= MAX_PREFETCHED_CACHE_LINES else None
+        return prefetched if 0 < cache_lines <= CONV_MAX_PREFETCHED_LINES else None
 
     def _results(self, here: Coords) -> Iterator[PrefetchedCacheLines]:
         """The outputs of a tile, and the operands of its epilogue."""
@@ -235,7 +233,7 @@ class Prefetches:
             cache_lines = -(-self.shape.pixels * step * byte_size(gemm.contraction.element) // (LINE_BYTES * runs))
             jump = total(access.strides[axis] for axis in gemm.contraction.outer)
             level = 1 if self.reduction_blocks is None else 2
-            if 0 < cache_lines <= MAX_PREFETCHED_CACHE_LINES:
+            if 0 < cache_lines <= CONV_MAX_PREFETCHED_LINES:
                 yield PrefetchedCacheLines(
                     memory, gemm.offset(access, here), jump, self.code.index(0), cache_lines, level
                 )
@@ -252,12 +250,6 @@ class Prefetches:
         for buffer, access in accesses.items():
             if buffer not in epilogue.unread:
                 yield gemm.kernel.flat[buffer], access
-
-
-PRODUCTS_PER_TASK = 1 << 19
-"""Multiply-adds that take some five microseconds: to wake a thread for fewer is not profitable."""
-TASKS_PER_THREAD = 16
-"""More tasks than threads, so that all threads end at about the same time."""
 
 
 def is_direct_convolution(gemm: Gemm) -> bool:
@@ -308,8 +300,8 @@ class DirectConvolution:
         positions = code.mul(code.dim(gemm.size(self.blocks.rows)), tiles)
         groups, chunks = self._units()
         units = gemm.size(gemm.contraction.batch) * groups * chunks
-        threads = gemm.threads(PRODUCTS_PER_TASK, self._work)
-        tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
+        threads = gemm.threads(COMPUTE_TASK_MACS, self._work)
+        tasks = minimum(units, maximum(CONV_TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         # The micro-kernel, which would say so, may be a routine outside.
         with (
             shared_units(code, units, tasks) as (lower, upper),
@@ -359,9 +351,9 @@ class DirectConvolution:
 
     def _units(self) -> tuple[Dim, Dim]:
         """The number of groups of channel blocks, and of chunks of the pixels."""
-        target, threads = self.gemm.kernel.target, self.gemm.threads(PRODUCTS_PER_TASK, self._work)
+        target, threads = self.gemm.kernel.target, self.gemm.threads(COMPUTE_TASK_MACS, self._work)
         groups = ceildiv(self.channels, constant(self.shape.blocks))
-        chunks = ceildiv(TASKS_PER_THREAD * (threads - 1), maximum(groups, constant(1)))
+        chunks = ceildiv(CONV_TASKS_PER_THREAD * (threads - 1), maximum(groups, constant(1)))
         room = target.l2_bytes // (4 if self._weights_fit_in_l2 else 2)
         chunks = maximum(chunks, ceildiv(self._bytes(self.gemm.contraction.rows), constant(room)))
         return groups, maximum(chunks, constant(1))

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.kernels.conv.channel_blocks import ChannelBlocks, ReductionBlock, load_of
+from lowering.kernels.cost_model import CONV_CALLED_LOOPS, CONV_CALLED_MACS, CONV_CALLED_MACS_OF_512_BITS
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import NO_ROUTINES, Routine, flat
 from lowering.kernels.gemm.problem import Gemm
@@ -61,16 +62,6 @@ class TileMemory:
     """The first element."""
     row: int
     """From a pixel to the next, in elements."""
-
-
-CALLED_MACS = 3000
-"""Multiply-adds of vectors in a tile from which on a call of a function takes no more than 1 % of its time."""
-CALLED_MACS_OF_512_BITS = 700
-"""The same for vectors of 512 bits, of which a tile has 28 accumulators."""
-CALLED_LOOPS = (2, 3)
-"""Loops of a reduction in such a function. With more, the innermost ones are so short that a function, to which steps
-are no constants, takes 4 % longer. The length of a single one is a constant, and hardly any two have the same.
-"""
 
 
 class MicroKernel:
@@ -165,10 +156,12 @@ class MicroKernel:
     def _is_called(self, mr: int, most: int | None) -> bool:
         """Whether a function takes no longer than code of its own."""
         runs, steps = self.runs(most), self.extents[-1].constant_value
-        if len(self.extents) not in CALLED_LOOPS or runs is None or steps is None:
+        if len(self.extents) not in CONV_CALLED_LOOPS or runs is None or steps is None:
             return False
         is_wide = self.gemm.kernel.target.vector_bits >= 512
-        return runs * steps * mr * self.width >= (min(CALLED_MACS, CALLED_MACS_OF_512_BITS) if is_wide else CALLED_MACS)
+        return runs * steps * mr * self.width >= (
+            min(CONV_CALLED_MACS, CONV_CALLED_MACS_OF_512_BITS) if is_wide else CONV_CALLED_MACS
+        )
 
     def _usual(self, prefetch: PrefetchedCacheLines) -> int:
         """At least as many cache lines, of few different numbers, so that tiles share functions."""

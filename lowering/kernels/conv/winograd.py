@@ -22,13 +22,24 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, f32, i8
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import (
+    COMPUTE_TASK_MACS,
+    WEIGHT_PREFETCH_STEPS,
+    WINOGRAD_KC,
+    WINOGRAD_MAX_ADDRESSES,
+    WINOGRAD_MAX_INLINED_TILE,
+    WINOGRAD_MAX_TILES,
+    WINOGRAD_MIN_TILES,
+    WINOGRAD_ROW_LENGTHS,
+    WINOGRAD_TASKS_PER_THREAD,
+)
 from lowering.kernels.emit.body import Explicit, Lanes
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Kernel, Routine, buffer_type, flat, shared_units
-from lowering.kernels.gemm.cost_model import WEIGHT_PREFETCH_STEPS, Tiling
 from lowering.kernels.gemm.dot_group_micro_kernel import as_int16, view
 from lowering.kernels.gemm.epilogue import OutputTile
 from lowering.kernels.gemm.micro_kernel import Matrix, MicroKernel, Prefetch, TileOperands
+from lowering.kernels.gemm.tiling import Tiling
 from lowering.kernels.structure.winograd import LinearProgram, Winograd
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dims import product as product_of
@@ -39,21 +50,6 @@ from tir_dialect.types import BufferType
 
 Position: TypeAlias = tuple[SSAValue, SSAValue, SSAValue, SSAValue]
 """Of a vector of data or results: its image, its number among those of a pixel, its row and its column."""
-
-PRODUCTS_PER_TASK = 1 << 19
-"""Multiply-adds that take some five microseconds: to wake a thread for fewer is not profitable."""
-TASKS_PER_THREAD = 4
-"""Blocks of tiles, or ranges of panels of them, for each thread."""
-LEAST_TILES, MOST_TILES = 28, 112
-"""Tiles of a block: each panel of weights is read once for a block, from L3 or memory."""
-K_BLOCK = 512
-"""Steps of an accumulator at most."""
-ROW_LENGTHS = (K_BLOCK // 4, K_BLOCK)
-"""Channels for which a tile has memory: how far tiles are apart is a constant in code, and less memory is no faster."""
-MOST_INLINED = 2
-"""The side of tiles whose inverse transform and epilogue are code of their own: values stay in registers."""
-MOST_ADDRESSES = 8
-"""Rows of a register tile, each of which has an address of its own in a register, at most."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +177,7 @@ class WinogradConvolution:
         each = 4 * self.points * (self.channels // self.group_size + min(self.filters, 2 * self.tiles.nr))
         fitting = kernel.target.l2_bytes // 2 // each
         known, mr = self.count.constant_value, self.tiles.mr
-        most = max(-(-LEAST_TILES // mr), min(MOST_TILES, fitting) // mr) * mr
+        most = max(-(-WINOGRAD_MIN_TILES // mr), min(WINOGRAD_MAX_TILES, fitting) // mr) * mr
         self.block = most if known is None else max(1, min(most, known))
         # As many panels as let their sums take a quarter of L2.
         each = 4 * self.points * self.block * self.tiles.nr
@@ -202,10 +198,10 @@ class WinogradConvolution:
         code, blocks, splits = self.code, *self._partition()
         units = blocks * splits
         threads = self._threads
-        tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
+        tasks = minimum(units, maximum(WINOGRAD_TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         rows = self._rows_of_block
         with shared_units(code, units, tasks) as (lower, upper):
-            length = next((length for length in ROW_LENGTHS if self.channels <= length), self.channels)
+            length = next((length for length in WINOGRAD_ROW_LENGTHS if self.channels <= length), self.channels)
             there = self._memory("transformed", rows, length + self._data_lanes, self.group_size)
             back = self._memory("sums", rows, self.panel_group * self.tiles.nr + self.lanes, 1)
             with code.loop(upper, "unit", lower=lower, plain=True) as unit:
@@ -247,13 +243,13 @@ class WinogradConvolution:
     @property
     def _threads(self) -> Dim:
         work = self.count * (self.points * self.channels * self.filters)
-        worthwhile = floordiv(work, constant(self.kernel.least_work(PRODUCTS_PER_TASK)))
+        worthwhile = floordiv(work, constant(self.kernel.least_work(COMPUTE_TASK_MACS)))
         return maximum(minimum(worthwhile, constant(self.kernel.target.cores)), constant(1))
 
     def _partition(self) -> tuple[Dim, Dim]:
         """The number of blocks of tiles, and of ranges of panels."""
         blocks, one = maximum(ceildiv(self.count, constant(self.block)), constant(1)), constant(1)
-        wanted = maximum(TASKS_PER_THREAD * (self._threads - 1), one)
+        wanted = maximum(WINOGRAD_TASKS_PER_THREAD * (self._threads - 1), one)
         return blocks, minimum(ceildiv(wanted, blocks), constant(self.panels))
 
     # From data to points
@@ -444,7 +440,7 @@ class WinogradConvolution:
         Each of two strips prefetches half of the next panel, a single one all of it: weights come from L3 or memory.
         """
         code, nr, steps = self.code, self.tiles.nr, self.channels // self.group_size
-        blocks = -(-steps // K_BLOCK)
+        blocks = -(-steps // WINOGRAD_KC)
         lines = range(0, nr, LINE_BYTES // byte_size(self._total))
         prefetches = tuple(Prefetch(WEIGHT_PREFETCH_STEPS, line, 1) for line in lines)
         half = nr // 2
@@ -454,7 +450,7 @@ class WinogradConvolution:
         kind = MicroKernel(self._total, mr, self.tiles.vectors, self.lanes, prefetches=prefetches, ahead=ahead)
         # So few addresses are in registers, and tiles for other numbers of channels are the same function.
         apart = rows[0].row // self.group_size
-        each = code.index(apart) if mr <= min(MOST_ADDRESSES, self.tiles.mr - 1) else apart
+        each = code.index(apart) if mr <= min(WINOGRAD_MAX_ADDRESSES, self.tiles.mr - 1) else apart
         left = Matrix(rows[0].groups, rows[1], each, 1, self.lanes)
         right = Matrix(panels.buffer, panels.first, 1, nr, self.lanes)
         for block in range(blocks):
@@ -508,7 +504,7 @@ class WinogradConvolution:
                 with code.loop(high, "c", lower=low, vectorize=False) as c:
                     emit(c, code.add(slot, code.mul(code.sub(c, low), lanes)))
 
-            if self.tile > MOST_INLINED:
+            if self.tile > WINOGRAD_MAX_INLINED_TILE:
                 channels(some)
             else:
                 is_whole = code.both(code.compare("eq", count, self.tile), code.compare("eq", width, self.tile))

@@ -15,9 +15,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import BoolAttr, i1
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import BROADCAST_MAX_FLAGS, LONG_BODY_OPS
 from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.emit.loop_nest import LoopNest
-from lowering.kernels.emit.vector_loop import LONG
 from lowering.kernels.emit.vectorization import AxisGroup, accesses_of, choose_lane_axes, collapse_axes
 from lowering.kernels.structure.stages import AffineAccess, Stage, work_of
 from tir_dialect.dims import Bounds, Dim, constant, product
@@ -36,10 +36,6 @@ def is_flag(dim: Dim) -> bool:
 def has_flag(dim: Dim) -> bool:
     """Whether a flag is among the factors of a stride."""
     return any(is_flag(from_atom(atom)) for _, monomial in dim.terms for atom, _ in monomial)
-
-
-MOST_FLAGS = 2
-"""Up to so many innermost strides, every combination has a version of the loop; beyond, all ones and anything else."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +180,7 @@ class _Emitter:
 
     def _versions(self, flags: Sequence[Dim]) -> Generator[Mapping[Dim, int]]:
         """The values of flags for which there is a version, each inside of its condition."""
-        if len(flags) > MOST_FLAGS or (flags and len(self.broadcasts.stage.needed) > LONG):
+        if len(flags) > BROADCAST_MAX_FLAGS or (flags and len(self.broadcasts.stage.needed) > LONG_BODY_OPS):
             ones: SSAValue | None = None
             for flag in flags:
                 one = self.code.compare("eq", self.code.dim(flag), 1)

@@ -12,14 +12,12 @@ from functools import partial
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import PAD_MIN_VECTOR_BYTES
 from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.structure.padding import Padding
 from lowering.kernels.structure.stages import work_of
 from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import byte_size
-
-LEAST_BYTES = 8
-"""Vectors of fewer bytes are not used."""
 
 Write = Callable[[SSAValue, int | None], None]
 """Writes a vector of so many elements, or one element, at an index."""
@@ -48,7 +46,7 @@ class _Row:
         size = byte_size(dtype)
         lanes, inner = kernel.target.lanes(8 * size), self.inner.constant_value
         self.widths = [
-            lanes >> halved for halved in range(lanes.bit_length()) if lanes >> halved >= LEAST_BYTES // size
+            lanes >> halved for halved in range(lanes.bit_length()) if lanes >> halved >= PAD_MIN_VECTOR_BYTES // size
         ]
         self.widths = [width for width in self.widths if width > 1]
         self.whole = lanes if inner is not None and inner % lanes == 0 and lanes > 1 else None

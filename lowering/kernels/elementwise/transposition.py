@@ -16,6 +16,16 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import (
+    INTERLEAVE_MAX_COMPONENTS,
+    INTERLEAVE_MAX_SHUFFLED,
+    INTERLEAVE_MIN_LANES,
+    INTERLEAVE_MIN_SYMBOLIC_ELEMENTS,
+    INTERLEAVE_SYMBOLIC_COMPONENTS,
+    TRANSPOSE_MAX_LANES,
+    TRANSPOSE_MAX_OPS,
+    TRANSPOSE_TILES,
+)
 from lowering.kernels.emit.body import Body
 from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.emit.vectorization import (
@@ -35,13 +45,6 @@ from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.types import BufferType
-
-MAX_LANES = 16
-"""Of a tile, and of an interleaved vector."""
-
-MAX_OPS = 20
-TILES_AT_ONCE = 8
-"""Adjacent tiles that are done before the ones below: their pages stay in the TLB."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,11 @@ class Transposition:
 
 def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
     """The transposition that a stage is; `None` if it is none, or computes more than a few ops for each element."""
-    if len(stage.stores) != 1 or len(stage.needed) > MAX_OPS or any(isinstance(op, IfOp) for op in stage.needed):
+    if (
+        len(stage.stores) != 1
+        or len(stage.needed) > TRANSPOSE_MAX_OPS
+        or any(isinstance(op, IfOp) for op in stage.needed)
+    ):
         return None
     if any(kernel.access(stage, op).computed for op in stage.accesses):
         return None
@@ -98,7 +105,7 @@ def _lanes(kernel: Kernel, stage: Stage, strides: Sequence[Dim]) -> int:
     steps = [stride.constant_value for stride in strides]
     if len(sizes) == 1 and all(step is not None and step <= MOST_STEPS for step in steps):
         return 0
-    return min(kernel.target.lanes(8 * max(sizes)), MAX_LANES)
+    return min(kernel.target.lanes(8 * max(sizes)), TRANSPOSE_MAX_LANES)
 
 
 def _is_strided(access: AffineAccess, group: AxisGroup) -> bool:
@@ -193,10 +200,10 @@ class _Tiles:
     def _whole(self, blocks: SSAValue, columns: SSAValue, length: SSAValue | None) -> None:
         """Whole tiles; with a `length`, the last ones overlap those before."""
         code, lanes = self.code, self.transposition.lanes
-        panels = code.divide(code.add(columns, TILES_AT_ONCE - 1), TILES_AT_ONCE)
+        panels = code.divide(code.add(columns, TRANSPOSE_TILES - 1), TRANSPOSE_TILES)
         with code.loop(panels, "panel") as panel:
-            first = code.mul(panel, TILES_AT_ONCE)
-            last = code.minimum(columns, code.add(first, TILES_AT_ONCE))
+            first = code.mul(panel, TRANSPOSE_TILES)
+            last = code.minimum(columns, code.add(first, TRANSPOSE_TILES))
             with code.loop(blocks, "block") as block:
                 row = code.mul(block, lanes)
                 start = code.add(self.low, row if length is None else code.minimum(row, code.sub(length, lanes)))
@@ -261,16 +268,6 @@ class _Tiles:
             Body(self.kernel, transposition.stage, at).run(transposition.stage.body)
 
 
-MAX_COMPONENTS = 8
-MAX_DEINTERLEAVED = 6
-"""Where masks are cheap, more components than these are faster to transpose in tiles."""
-LEAST_LANES = 4
-SYMBOLIC_COMPONENTS, LONG = (2, 3, 4), 256
-"""If only the call knows the number of components, there is code for these numbers, if rows may be so long: a
-few channels are likely, a few pixels are not.
-"""
-
-
 @dataclass(frozen=True)
 class Interleaving:
     """A copy between `count * along + component` on one side and contiguous components on the other."""
@@ -301,7 +298,7 @@ def find_interleavings(kernel: Kernel, stage: Stage) -> list[Interleaving]:
     if store.computed:
         return []
     groups = collapse_axes(kernel, [stage], range(len(stage.axes)))
-    lanes = min(kernel.target.lanes(8 * byte_size(value.buffer_type.dtype)), MAX_LANES)
+    lanes = min(kernel.target.lanes(8 * byte_size(value.buffer_type.dtype)), TRANSPOSE_MAX_LANES)
     found: list[Interleaving] = []
     for mixed, components, deinterleaves in ((load, store, True), (store, load, False)):
         pair = _along_and_component(groups, mixed, components)
@@ -328,12 +325,12 @@ def _along_and_component(
 def _counts(kernel: Kernel, along: AxisGroup, component: AxisGroup, lanes: int, deinterleaves: bool) -> Sequence[int]:
     """The numbers of components that there is code for."""
     length, known = along.extent.constant_value, component.extent.constant_value
-    if lanes < LEAST_LANES or (length is not None and length < lanes):
+    if lanes < INTERLEAVE_MIN_LANES or (length is not None and length < lanes):
         return []
     if known is None:
-        is_worthwhile = length is None or length >= LONG
-        return SYMBOLIC_COMPONENTS if is_worthwhile and component.extent.as_symbol else []
-    most = MAX_DEINTERLEAVED if deinterleaves and masks_are_registers(kernel) else MAX_COMPONENTS
+        is_worthwhile = length is None or length >= INTERLEAVE_MIN_SYMBOLIC_ELEMENTS
+        return INTERLEAVE_SYMBOLIC_COMPONENTS if is_worthwhile and component.extent.as_symbol else []
+    most = INTERLEAVE_MAX_SHUFFLED if deinterleaves and masks_are_registers(kernel) else INTERLEAVE_MAX_COMPONENTS
     return [known] if 1 < known <= min(most, lanes) else []
 
 

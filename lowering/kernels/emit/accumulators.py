@@ -8,8 +8,8 @@ NaN wins and 0 is above -0, is several dependent instructions on x86; that of in
 the key that wins.
 
 The rounding error of sequential summation grows with the number of elements n: it is up to n / 2 ulp. So an accumulator
-that has taken `MOST` elements is added to a total, and begins anew. The error is then that of `MOST` elements, and of
-one for each block. Sums of a single block have no total, and take no longer.
+that has taken `SUM_BLOCK_STEPS` elements is added to a total, and begins anew. The error is then that of so many
+elements, and of one for each block. Sums of a single block have no total, and take no longer.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, IntegerAttr, f32, i32
 from xdsl.ir import Operation, SSAValue
 
+from lowering.kernels.cost_model import SUM_BLOCK_STEPS
 from lowering.kernels.emit.body import Body, combined
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Kernel, buffer_type
@@ -31,9 +32,6 @@ from lowering.kernels.structure.stages import Stage
 from tir_dialect.dims import Dim, constant, floordiv, maximum, minimum, product
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.types import BufferType, LoopKind
-
-MOST = 256
-"""Elements of a block: long enough that the end of a block does not count."""
 
 
 class Totals(Protocol):
@@ -50,7 +48,7 @@ class Totals(Protocol):
 
 def iterations_of_block(inner: Iterable[Dim]) -> Dim:
     """How many iterations of a loop make a block, if the loops inside have these extents."""
-    return maximum(floordiv(constant(MOST), maximum(product(inner), constant(1))), constant(1))
+    return maximum(floordiv(constant(SUM_BLOCK_STEPS), maximum(product(inner), constant(1))), constant(1))
 
 
 def in_blocks(

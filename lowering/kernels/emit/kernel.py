@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, ModuleOp, i3
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
+from lowering.kernels.cost_model import NON_TEMPORAL_L3_PART, TASK_ELEMENTS
 from lowering.kernels.emit.code import Code
 from lowering.kernels.structure.padding import Padding
 from lowering.kernels.structure.stages import AffineAccess, Stage, affine_access
@@ -158,10 +159,6 @@ def _write(routine: Routine, code: Code, sizes: Sequence[SSAValue], buffers: Seq
     routine.write(code, dict(zip(names, sizes, strict=True)), dict(zip(kinds, buffers, strict=True)))
 
 
-ELEMENTS_PER_TASK = 32768
-"""Elements of simple arithmetic that take some ten microseconds: to wake a thread for fewer is not profitable."""
-
-
 @dataclass(frozen=True)
 class RowBlock:
     """A block of adjacent rows, all of which are in the memory for rows."""
@@ -259,7 +256,7 @@ class Kernel:
 
     def tasks(self, work: Dim) -> Dim:
         """How many threads have enough work of so many elements: at least one, at most all."""
-        worthwhile = floordiv(work, constant(self.least_work(ELEMENTS_PER_TASK)))
+        worthwhile = floordiv(work, constant(self.least_work(TASK_ELEMENTS)))
         return maximum(minimum(worthwhile, constant(self.target.cores)), constant(1))
 
     def least_work(self, usual: int) -> int:
@@ -308,12 +305,6 @@ class Kernel:
             )
 
 
-NON_TEMPORAL_L3_FRACTION = 2
-"""A result larger than such a fraction of L3 is mostly evicted before it is read, so that non-temporal stores
-are faster.
-"""
-
-
 def non_temporal_from(kernel: Kernel, stage: Stage, op: StoreOp) -> int | None:
     """The size of its result, in bytes, from which on a store is non-temporal; `None` if it never is.
 
@@ -322,7 +313,7 @@ def non_temporal_from(kernel: Kernel, stage: Stage, op: StoreOp) -> int | None:
     if op.buffer not in kernel.results or not kernel.target.arch.startswith("x86"):
         return None
     least, extents = (
-        kernel.target.l3_bytes // NON_TEMPORAL_L3_FRACTION,
+        kernel.target.l3_bytes // NON_TEMPORAL_L3_PART,
         [each.constant_value for each in op.buffer_type.shape],
     )
     known = [extent for extent in extents if extent is not None]

@@ -13,13 +13,8 @@ from dataclasses import dataclass, field
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.emit.accumulators import (
-    MOST,
-    Accumulators,
-    in_blocks,
-    iterations_of_block,
-    with_and_without_blocks,
-)
+from lowering.kernels.cost_model import SEVERAL_ROWS_VECTORS, SUM_BLOCK_STEPS
+from lowering.kernels.emit.accumulators import Accumulators, in_blocks, iterations_of_block, with_and_without_blocks
 from lowering.kernels.emit.body import Body, number_like
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.guards import Interior, find_interior
@@ -37,11 +32,6 @@ from lowering.kernels.emit.vectorization import (
 from lowering.kernels.structure.reduction import Reduction
 from lowering.kernels.structure.stages import Stage, is_heavy
 from tir_dialect.dims import Dim, ceildiv, constant, minimum, product
-
-REGISTERS_OF_SEVERAL_ROWS = 4
-"""Registers of each of several rows in an iteration: the loads of the next one wait if addresses alias its last
-stores.
-"""
 
 
 @dataclass
@@ -90,7 +80,7 @@ class LoopNest:
         if self.lane is not None and not self.reductions and self.shuffled is None and self.interior is None:
             has_rows = len(self.groups) > 1 or min(self.axes) > 0
             usual = registers_per_iteration(self.kernel, self.stages, self.lane, self.lanes, has_rows)
-            self.registers = REGISTERS_OF_SEVERAL_ROWS if self.other_rows else usual
+            self.registers = SEVERAL_ROWS_VECTORS if self.other_rows else usual
             self.lanes *= self.registers
         self.unroll = self._unroll() if self.lanes > 1 else 1
 
@@ -142,9 +132,9 @@ class LoopNest:
         accumulators: Accumulators,
     ) -> None:
         """The loops; inner ones have blocked accumulation only where they are long."""
-        spare = [constant(MOST) - product((*(group.extent for group in self.outer[1:]), self._sums_of_row))]
+        spare = [constant(SUM_BLOCK_STEPS) - product((*(group.extent for group in self.outer[1:]), self._sums_of_row))]
         if self.lane is not None:
-            spare.append(constant(MOST * self.lanes * self.unroll) - self.lane.extent)
+            spare.append(constant(SUM_BLOCK_STEPS * self.lanes * self.unroll) - self.lane.extent)
 
         def emit(is_long: bool) -> None:
             self._is_long = is_long

@@ -15,6 +15,7 @@ from functools import reduce
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import BAND_ROWS, L3_PART, ROW_PREFETCH_BYTES, ROW_PREFETCH_L2_PART
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Kernel, buffer_type, non_temporal_from
 from lowering.kernels.structure.stages import Access, Stage, is_heavy
@@ -23,12 +24,6 @@ from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import IteratorKind
-
-PREFETCH_DISTANCE_BYTES = 4096
-"""The distance of prefetches in a row from memory."""
-
-PART_OF_L2 = 32
-"""Rows of light passes are prefetched if they fit in such a fraction of L2: longer ones would be evicted."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,7 @@ class DistantPrefetch:
         size = byte_size(buffer_type(self.memory).dtype)
         with code.when(self.exceeds_l3):
             for further in range(0, count, max(1, LINE_BYTES // size)):
-                index = code.add(code.add(self.start, start), PREFETCH_DISTANCE_BYTES // size + further)
+                index = code.add(code.add(self.start, start), ROW_PREFETCH_BYTES // size + further)
                 code.prefetch(self.memory, [index], 2)
 
 
@@ -146,7 +141,9 @@ def find_prefetched_accesses(
             found += [
                 PrefetchedAccess(
                     *access,
-                    None if heavy else (kernel.target.l2_bytes // PART_OF_L2 // byte_size(access[1].buffer_type.dtype)),
+                    None
+                    if heavy
+                    else (kernel.target.l2_bytes // ROW_PREFETCH_L2_PART // byte_size(access[1].buffer_type.dtype)),
                 )
                 for access in accesses
             ]
@@ -174,13 +171,6 @@ def _is_row(kernel: Kernel, ahead: PrefetchedAccess, depth: int) -> bool:
     fits = ahead.longest is None or length is None or length <= ahead.longest
     own = ahead.op.buffer in kernel.rows
     return along and fits and not own and bool(access.strides[depth - 1].terms) and not access.computed
-
-
-BAND = 8
-"""Rows of a band: as many streams as hardware prefetchers follow."""
-
-PART_OF_L3 = 2
-"""A matrix larger than this fraction of L3 comes from memory, for the most part."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +208,7 @@ class NextBand:
             access, memory = self.kernel.access(self.stage, load), self.kernel.memory(load)
             cache_line = max(1, LINE_BYTES // byte_size(load.buffer_type.dtype))
             with code.when(self._is_wanted(load)):
-                base = access.base + BAND * access.strides[self.rows]
+                base = access.base + BAND_ROWS * access.strides[self.rows]
                 there = code.linear(base, [(value, access.strides[axis]) for axis, value in at.items()])
                 for further in range(0, count, cache_line):
                     code.prefetch(memory, [code.add(code.add(there, start), further)], 2)
@@ -227,5 +217,5 @@ class NextBand:
         """Whether the matrix comes from memory, and a band of it fits in L2."""
         code, size = self.kernel.code, byte_size(load.buffer_type.dtype)
         step = self.kernel.access(self.stage, load).strides[self.rows]
-        fits = code.compare("sle", code.dim(step), self.kernel.target.l2_bytes // BAND // size)
-        return code.both(exceeds_l3(self.kernel, load, PART_OF_L3), fits)
+        fits = code.compare("sle", code.dim(step), self.kernel.target.l2_bytes // BAND_ROWS // size)
+        return code.both(exceeds_l3(self.kernel, load, L3_PART), fits)

@@ -25,7 +25,15 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.emit.accumulators import MOST, Accumulators, accumulator, in_blocks
+from lowering.kernels.cost_model import (
+    LONG_BODY_OPS,
+    LOOP_MAX_OPS,
+    LOOP_MAX_VECTORS,
+    SHUFFLE_MAX_GROUP,
+    SHUFFLE_MAX_RUNS,
+    SUM_BLOCK_STEPS,
+)
+from lowering.kernels.emit.accumulators import Accumulators, accumulator, in_blocks
 from lowering.kernels.emit.body import Body
 from lowering.kernels.emit.guards import unneeded
 from lowering.kernels.emit.kernel import Kernel, non_temporal_from
@@ -42,8 +50,6 @@ from tir_dialect.types import BufferType
 
 Run: TypeAlias = tuple[Dim, tuple[tuple[SSAValue, Dim], ...]]
 """Where a run begins: an expression over the axes, and computed values with their strides."""
-
-MAX_RUNS, MAX_GROUP = 8, 256
 
 
 @dataclass(frozen=True)
@@ -117,11 +123,11 @@ class _Finder:
             return None
         dims = [self.space.dim_of(index) for index in load.indices]
         members = lcm(*(number for dim in dims if dim is not None for number in _divisors(dim, self.names[self.axis])))
-        if not 1 < members <= MAX_GROUP:
+        if not 1 < members <= SHUFFLE_MAX_GROUP:
             return None
         runs = [self._run(load, dims, members, member) for member in range(members)]
         different = list(dict.fromkeys(runs))
-        if None in runs or len(different) > MAX_RUNS:
+        if None in runs or len(different) > SHUFFLE_MAX_RUNS:
             return None
         return ShuffledLoad(load, tuple(different.index(run) for run in runs))
 
@@ -149,10 +155,6 @@ def _divisors(dim: Dim, name: str) -> Iterator[int]:
         if isinstance(atom, FloorDivAtom | ModAtom) and atom.denominator.constant_value is not None:
             yield atom.denominator.constant_value
             yield from _divisors(atom.numerator, name)
-
-
-MAX_VECTORS, MAX_OPS = 16, 128
-"""Vectors of an iteration, and ops in them, at most."""
 
 
 @dataclass
@@ -254,7 +256,7 @@ def plan_shuffled_loads(kernel: Kernel, stage: Stage, lane: AxisGroup) -> Shuffl
     lanes = lane_count(kernel, [stage], lane, skipped | uniform_ops(stage, lane.last))
     found = ShuffledLoads(kernel, stage, lanes, reads, skipped)
     code = found.width * (len(stage.needed - skipped) + sum(len(read.runs) for read in reads))
-    return found if found.lanes > 1 and found.width <= MAX_VECTORS and code <= MAX_OPS else None
+    return found if found.lanes > 1 and found.width <= LOOP_MAX_VECTORS and code <= LOOP_MAX_OPS else None
 
 
 @dataclass(frozen=True)
@@ -347,10 +349,6 @@ def _write(
     vector_iteration(kernel, start, lanes, left, [memory], write)
 
 
-LONG = 64
-"""Above so many ops per element a mask costs nothing in comparison, but two copies take twice as long to compile."""
-
-
 @dataclass(frozen=True)
 class IterationShape:
     """The shape of an iteration."""
@@ -401,7 +399,7 @@ class VectorLoop:
         if not (may_be_short and self.is_long and self.is_first):
             self._emit(accumulators)
             return
-        with code.when(code.compare("sle", length, MOST * self.shape.lanes * self.shape.unroll)) as branch:
+        with code.when(code.compare("sle", length, SUM_BLOCK_STEPS * self.shape.lanes * self.shape.unroll)) as branch:
             replace(self, is_long=False).emit(accumulators)
         with code.otherwise(branch):
             self._emit(accumulators)
@@ -413,7 +411,7 @@ class VectorLoop:
         # Whether all iterations are masked: for long code whose last iteration may be incomplete.
         known, lanes = constant_of(length), self.shape.lanes
         rests = known is None or (known > lanes and known % lanes > 0)
-        is_long = sum(len(body.stage.needed) for body in self.step.bodies) > LONG
+        is_long = sum(len(body.stage.needed) for body in self.step.bodies) > LONG_BODY_OPS
         if is_long and rests and lanes > 1 and not partial and self.shape.masks:
             self._masked_iterations(length)
             return
@@ -480,7 +478,7 @@ class VectorLoop:
                     each.prefetch(code, start, step)
                 self._iteration(start, step, None, partial)
 
-        is_long = known is None or known // step > MOST
+        is_long = known is None or known // step > SUM_BLOCK_STEPS
         self._in_blocks((first, code.divide(end, step)), run, accumulators if is_long else None)
         return end
 
@@ -495,7 +493,7 @@ class VectorLoop:
         if accumulators is None or few or not self.is_long or not accumulators.round:
             run(*bounds)
         else:
-            in_blocks(self.kernel.code, bounds, run, accumulators.totals, constant(MOST))
+            in_blocks(self.kernel.code, bounds, run, accumulators.totals, constant(SUM_BLOCK_STEPS))
 
     def _rest(self, length: SSAValue, done: SSAValue, accumulators: Accumulators | None) -> None:
         """The remainder, which is less than a vector."""

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from lowering.kernels.cost_model import LONG_ROW_ELEMENTS
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.structure.stages import AffineAccess, Stage
@@ -235,9 +236,6 @@ HIGH_LATENCY = frozenset(
 )
 """Functions that are long dependence chains."""
 
-LONG_ROW = 256
-"""For longer rows the remainder of an iteration of four registers is negligible."""
-
 
 def lane_count(
     kernel: Kernel, stages: Sequence[Stage], group: AxisGroup, left_out: AbstractSet[Operation] = frozenset()
@@ -316,7 +314,7 @@ def registers_per_iteration(
     """
     functions = [op for stage in stages for op in stage.needed if _has_high_latency(op)]
     length = group.extent.constant_value
-    may_be_short = has_rows and (length is None or length < LONG_ROW)
+    may_be_short = has_rows and (length is None or length < LONG_ROW_ELEMENTS)
     several = 2 if may_be_short or any(map(_has_two_paths, functions)) else 4
     wanted = kernel.target.schedule.map_vectors or (several if functions and kernel.target.vector_bits < 512 else 1)
     if lanes == 1:

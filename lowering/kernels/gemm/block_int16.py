@@ -23,12 +23,7 @@ from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import VectorType, f16, f32, i16, i32
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.accumulators import MOST as MOST_TERMS
-from lowering.kernels.emit.kernel import shared_units
-from lowering.kernels.emit.vectorization import bits_as, row_sums, shuffle
-from lowering.kernels.gemm.block_registers import Memory
-from lowering.kernels.gemm.block_words import LANE_FORMATS, Blocks
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     BLOCK_DOT_MAX_M,
     BLOCK_INT16_BITS,
     BLOCK_INT16_PANEL_ROWS,
@@ -37,8 +32,13 @@ from lowering.kernels.gemm.cost_model import (
     BLOCK_INT16_SIDE,
     BLOCK_PREFETCH_BYTES,
     FLOAT_BITS,
+    SUM_BLOCK_STEPS,
     TASK_MACS,
 )
+from lowering.kernels.emit.kernel import shared_units
+from lowering.kernels.emit.vectorization import bits_as, row_sums, shuffle
+from lowering.kernels.gemm.block_registers import Memory
+from lowering.kernels.gemm.block_words import LANE_FORMATS, Blocks
 from lowering.kernels.gemm.dot_group_contraction import has_int16_products
 from lowering.kernels.gemm.dot_group_micro_kernel import dot, splat, view
 from lowering.kernels.gemm.epilogue import SinglePassGemm
@@ -74,7 +74,7 @@ def suits_int16(gemm: Gemm, decoding: Decoding) -> bool:
         multiplies_int16(gemm.kernel.target)
         and decoding.block_format is FORMAT
         and gemm.tiles.lanes == SUMS
-        and 0 < blocks <= MOST_TERMS * _side(blocks)
+        and 0 < blocks <= SUM_BLOCK_STEPS * _side(blocks)
     )
 
 

@@ -24,10 +24,7 @@ from typing_extensions import override
 from xdsl.dialects.builtin import VectorType, bf16, f32, i32
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.kernel import shared_units
-from lowering.kernels.emit.vectorization import row_sums, transposed
-from lowering.kernels.gemm.block_registers import GROUPS, WITH_LEAST, Block, Group, Memory
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     BLOCK_ACTIVATION_BITS,
     BLOCK_PREFETCH_BYTES,
     BLOCK_TILE_MIN_M,
@@ -35,6 +32,9 @@ from lowering.kernels.gemm.cost_model import (
     BLOCK_TILES_L2_PART,
     TASK_MACS,
 )
+from lowering.kernels.emit.kernel import shared_units
+from lowering.kernels.emit.vectorization import row_sums, transposed
+from lowering.kernels.gemm.block_registers import GROUPS, WITH_LEAST, Block, Group, Memory
 from lowering.kernels.gemm.dot_group_contraction import has_tile_registers
 from lowering.kernels.gemm.dot_group_micro_kernel import GROUP_BYTES, TILE_STEP, bf16_parts, view
 from lowering.kernels.gemm.epilogue import SinglePassGemm

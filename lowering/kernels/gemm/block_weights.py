@@ -20,12 +20,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32, i8
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.accumulators import MOST, VectorTotals, in_blocks
-from lowering.kernels.emit.kernel import buffer_type, shared_units
-from lowering.kernels.emit.vectorization import is_power_of_two, row_sums
-from lowering.kernels.gemm.block_registers import GROUPS, Block, Group, Memory, can_unpack
-from lowering.kernels.gemm.block_words import LANE_FORMATS, Blocks
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     BLOCK_ACTIVATION_BITS,
     BLOCK_DOT_MAX_M,
     BLOCK_DOT_ROWS,
@@ -39,8 +34,14 @@ from lowering.kernels.gemm.cost_model import (
     DOT_ROWS,
     DOT_STREAMS,
     FLOAT_BITS,
+    SUM_BLOCK_STEPS,
     TASK_MACS,
 )
+from lowering.kernels.emit.accumulators import VectorTotals, in_blocks
+from lowering.kernels.emit.kernel import buffer_type, shared_units
+from lowering.kernels.emit.vectorization import is_power_of_two, row_sums
+from lowering.kernels.gemm.block_registers import GROUPS, Block, Group, Memory, can_unpack
+from lowering.kernels.gemm.block_words import LANE_FORMATS, Blocks
 from lowering.kernels.gemm.dot import DotGemm
 from lowering.kernels.gemm.dot_group_contraction import has_dot_products
 from lowering.kernels.gemm.dot_group_micro_kernel import view
@@ -148,7 +149,7 @@ class BlockDotGemm(SinglePassGemm):
         def totals() -> VectorTotals:
             return VectorTotals(code, element, memory, indices, self.lanes)
 
-        in_blocks(code, (None, code.index(blocks)), run, totals, constant(MOST))
+        in_blocks(code, (None, code.index(blocks)), run, totals, constant(SUM_BLOCK_STEPS))
         return [code.load(memory, index, self.lanes) for index in indices]
 
     def _prefetch(self, starts: list[SSAValue], offset: SSAValue) -> None:
@@ -297,7 +298,7 @@ def row_planes(gemm: Gemm, decoding: Decoding) -> int | None:
         return None
     pattern, planes = Pattern(k // decoding.block_format.elements, lanes), bits // 8
     is_near = pattern.copies * k * planes * BLOCK_ROWS_L2_PART <= target.l2_bytes
-    return planes if is_near and 0 < pattern.blocks <= MOST * lanes else None
+    return planes if is_near and 0 < pattern.blocks <= SUM_BLOCK_STEPS * lanes else None
 
 
 class BlockIntegerGemm(SinglePassGemm):

@@ -11,10 +11,7 @@ from itertools import product as every
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.accumulators import Totals, VectorTotals, in_blocks, iterations_of_block
-from lowering.kernels.emit.kernel import shared_units
-from lowering.kernels.emit.vectorization import masks_are_registers
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     DIRECT_FEW_VECTORS,
     DIRECT_MAX_FILTERS,
     DIRECT_MAX_K,
@@ -26,6 +23,9 @@ from lowering.kernels.gemm.cost_model import (
     DIRECT_VECTORS,
     TASK_MACS,
 )
+from lowering.kernels.emit.accumulators import Totals, VectorTotals, in_blocks, iterations_of_block
+from lowering.kernels.emit.kernel import shared_units
+from lowering.kernels.emit.vectorization import masks_are_registers
 from lowering.kernels.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.gemm.problem import Coords, Gemm
 from lowering.kernels.structure.contraction import Factor

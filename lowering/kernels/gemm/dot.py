@@ -12,10 +12,7 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.accumulators import MOST, VectorTotals, in_blocks
-from lowering.kernels.emit.kernel import shared_units
-from lowering.kernels.emit.vectorization import is_power_of_two, row_sums, shuffle
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     DOT_ANY_K_M,
     DOT_K_PER_ROW,
     DOT_ROWS,
@@ -25,8 +22,12 @@ from lowering.kernels.gemm.cost_model import (
     L3_PART,
     LONG_DOT_MAX_M,
     SKINNY_MAX_M,
+    SUM_BLOCK_STEPS,
     TASK_MACS,
 )
+from lowering.kernels.emit.accumulators import VectorTotals, in_blocks
+from lowering.kernels.emit.kernel import shared_units
+from lowering.kernels.emit.vectorization import is_power_of_two, row_sums, shuffle
 from lowering.kernels.gemm.epilogue import SinglePassGemm
 from lowering.kernels.gemm.long_rows import Copies, LongRows, RowVector, are_long
 from lowering.kernels.gemm.micro_kernel import Computed, elements_before_alignment
@@ -91,7 +92,7 @@ def _streams(
                 each(r)
             accumulators.add(near, far, r, None)
 
-    in_blocks(code, (None, whole), run, accumulators.totals, constant(MOST))
+    in_blocks(code, (None, whole), run, accumulators.totals, constant(SUM_BLOCK_STEPS))
     done = code.add(first, code.mul(whole, lanes))
     if code.known(done) is None or code.known(done) != code.known(k):
         with code.when(code.compare("slt", done, k)):

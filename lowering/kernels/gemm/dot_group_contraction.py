@@ -26,7 +26,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, IntegerType, bf16, f32, i8, i16, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.kernels.gemm.cost_model import DOT_GROUP_PANEL_VECTORS, DOT_GROUP_SMALL_M
+from lowering.kernels.cost_model import DOT_GROUP_PANEL_VECTORS, DOT_GROUP_SMALL_M
 from lowering.kernels.structure.contraction import Contraction, Factor, is_chain
 from lowering.kernels.structure.stages import linear
 from tir_dialect.analysis.dims import dim_of

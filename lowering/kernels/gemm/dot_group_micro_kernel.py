@@ -27,8 +27,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from lowering.kernels.cost_model import DOT_GROUP_ACCUMULATORS, MAX_K_SPLITS
 from lowering.kernels.emit.code import Code
-from lowering.kernels.gemm.cost_model import DOT_GROUP_ACCUMULATORS, MAX_K_SPLITS
 from lowering.kernels.gemm.dot_group_contraction import DotGroupContraction
 from lowering.kernels.gemm.problem import Gemm
 from tir_dialect.dims import Dim, DimLike

@@ -17,10 +17,7 @@ from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import VectorType, i8, i32
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.body import Explicit, Lanes
-from lowering.kernels.emit.code import Code
-from lowering.kernels.emit.vectorization import shuffle, transposed
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     DOT_GROUP_MIN_MR,
     DOT_GROUP_NEAR_L2_PART,
     DOT_GROUP_SMALL_M,
@@ -29,6 +26,9 @@ from lowering.kernels.gemm.cost_model import (
     PACKED_BYTES,
     UNBOUNDED,
 )
+from lowering.kernels.emit.body import Explicit, Lanes
+from lowering.kernels.emit.code import Code
+from lowering.kernels.emit.vectorization import shuffle, transposed
 from lowering.kernels.gemm.dot_group_contraction import DotGroupContraction
 from lowering.kernels.gemm.dot_group_micro_kernel import (
     BYTE_BITS,

@@ -9,11 +9,11 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import LONG_EPILOGUE_OPS
 from lowering.kernels.emit.body import Explicit, Lanes
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import buffer_type
 from lowering.kernels.emit.vectorization import element_of
-from lowering.kernels.gemm.cost_model import LONG_EPILOGUE_OPS
 from lowering.kernels.gemm.problem import Coords, Gemm
 from lowering.kernels.structure.contraction import Step, is_chain
 from tir_dialect.dims import constant

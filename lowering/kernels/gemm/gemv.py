@@ -17,9 +17,7 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat, i32
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.code import Code
-from lowering.kernels.emit.kernel import Routine, flat, shared_units
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     GEMV_BLOCK_BYTES,
     GEMV_FAR_BLOCKS,
     GEMV_MAX_PART_ROWS,
@@ -28,6 +26,8 @@ from lowering.kernels.gemm.cost_model import (
     GEMV_VECTORS,
     TASK_MACS,
 )
+from lowering.kernels.emit.code import Code
+from lowering.kernels.emit.kernel import Routine, flat, shared_units
 from lowering.kernels.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.gemm.micro_kernel import Matrix, elements_before_alignment, operand
 from lowering.kernels.gemm.problem import Coords, Gemm

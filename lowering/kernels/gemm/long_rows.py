@@ -15,10 +15,10 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.accumulators import MOST, VectorTotals, in_blocks
+from lowering.kernels.cost_model import LONG_DOT_MIN_K, LONG_DOT_SHORT_VECTORS, LONG_DOT_WHOLE_LINES, SUM_BLOCK_STEPS
+from lowering.kernels.emit.accumulators import VectorTotals, in_blocks
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Routine, flat
-from lowering.kernels.gemm.cost_model import LONG_DOT_MIN_K, LONG_DOT_SHORT_VECTORS, LONG_DOT_WHOLE_LINES
 from lowering.kernels.gemm.micro_kernel import Matrix, elements_before_alignment, operand
 from lowering.kernels.gemm.problem import Coords, Gemm
 from lowering.kernels.structure.contraction import Factor
@@ -94,7 +94,11 @@ class LongDotRoutine(Routine):
 
         indices = [each for row in accumulators for each in row]
         in_blocks(
-            code, (None, groups), run, lambda: VectorTotals(code, self.dtype, buffer, indices, lanes), constant(MOST)
+            code,
+            (None, groups),
+            run,
+            lambda: VectorTotals(code, self.dtype, buffer, indices, lanes),
+            constant(SUM_BLOCK_STEPS),
         )
         done = code.add(head, code.mul(groups, step))
         with code.loop(code.divide(code.add(code.sub(k, done), lanes - 1), lanes), "rest", vectorize=False) as rest:

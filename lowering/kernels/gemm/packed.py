@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     PACKED_BYTES,
     PACKED_TASK_MACS,
     PACKED_TASKS_PER_THREAD,

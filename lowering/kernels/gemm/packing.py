@@ -12,10 +12,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IndexType
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import PACKING_PREFETCH_ROWS, TASK_COPIED_ELEMENTS, WAY_BYTES
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Routine, buffer_type, flat, shared_units
 from lowering.kernels.emit.vectorization import is_power_of_two, masks_are_registers, transposed
-from lowering.kernels.gemm.cost_model import PACKING_PREFETCH_ROWS, TASK_COPIED_ELEMENTS, WAY_BYTES
 from lowering.kernels.gemm.epilogue import can_store_tiles
 from lowering.kernels.gemm.micro_kernel import Computed, Matrix, Operand, lies_evenly, operand
 from lowering.kernels.gemm.problem import Coords, Gemm

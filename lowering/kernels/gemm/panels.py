@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     FAR_PREFETCH_STEPS,
     NEIGHBOUR_PREFETCH_STEPS,
     PACKED_PREFETCH_STEPS,

@@ -14,7 +14,7 @@ from lowering.kernels.emit.body import Explicit, Lanes
 from lowering.kernels.emit.code import Code
 from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.emit.vectorization import masks_are_cheap, masks_are_registers
-from lowering.kernels.gemm.cost_model import Tiling
+from lowering.kernels.gemm.tiling import Tiling
 from lowering.kernels.structure.contraction import Contraction, Epilogue, Factor, is_chain
 from lowering.kernels.structure.stages import AffineAccess
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum

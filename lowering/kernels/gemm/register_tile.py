@@ -16,9 +16,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IntegerType, i16
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.accumulators import MOST, VectorTotals, in_blocks
-from lowering.kernels.emit.code import Code
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     ACCUMULATORS_IN_FLIGHT,
     MAX_K_SPLITS,
     REMAINDER_COLUMNS,
@@ -26,7 +24,10 @@ from lowering.kernels.gemm.cost_model import (
     SMALL_N,
     SMALL_N_K_PER_COLUMN,
     SMALL_N_M_PER_COLUMN,
+    SUM_BLOCK_STEPS,
 )
+from lowering.kernels.emit.accumulators import VectorTotals, in_blocks
+from lowering.kernels.emit.code import Code
 from lowering.kernels.gemm.epilogue import EpilogueEmitter, OutputTile
 from lowering.kernels.gemm.problem import Coords, Gemm, cache_line_ends_of
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
@@ -173,7 +174,7 @@ def emit_tile(
             accumulators.add(0, r, element, vector)
 
     if is_long:
-        in_blocks(grid.code, bounds, run, accumulators.totals, constant(MOST))
+        in_blocks(grid.code, bounds, run, accumulators.totals, constant(SUM_BLOCK_STEPS))
     else:
         run(*bounds)
     accumulators.store(tile)

@@ -13,9 +13,7 @@ from typing import TypeAlias
 from typing_extensions import override
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.code import Code
-from lowering.kernels.emit.kernel import Routine, flat, shared_units
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     ONE_LINE_MAX_M,
     ONE_LINE_MAX_PANELS,
     SKINNY_BLOCK_ELEMENTS,
@@ -35,6 +33,8 @@ from lowering.kernels.gemm.cost_model import (
     SKINNY_TALL_GROUPS,
     TASK_MACS,
 )
+from lowering.kernels.emit.code import Code
+from lowering.kernels.emit.kernel import Routine, flat, shared_units
 from lowering.kernels.gemm.epilogue import EpilogueEmitter, OutputTile, can_store_tiles
 from lowering.kernels.gemm.micro_kernel import (
     Computed,

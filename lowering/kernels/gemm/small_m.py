@@ -17,10 +17,7 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.accumulators import MOST, in_blocks
-from lowering.kernels.emit.code import Code
-from lowering.kernels.emit.kernel import Routine, flat, shared_units
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     L3_PART,
     SMALL_M_BURST,
     SMALL_M_BURST_ROWS,
@@ -33,8 +30,12 @@ from lowering.kernels.gemm.cost_model import (
     SMALL_M_NARROW_SHAPE,
     SMALL_M_UNIT_BYTES,
     SMALL_M_WIDE_SHAPE,
+    SUM_BLOCK_STEPS,
     TASK_MACS,
 )
+from lowering.kernels.emit.accumulators import in_blocks
+from lowering.kernels.emit.code import Code
+from lowering.kernels.emit.kernel import Routine, flat, shared_units
 from lowering.kernels.gemm.epilogue import SinglePassGemm, can_store_tiles, output_tile
 from lowering.kernels.gemm.micro_kernel import Matrix, elements_before_alignment, lies_evenly, operand
 from lowering.kernels.gemm.problem import Coords, Gemm
@@ -248,7 +249,7 @@ class _Body:
                         top = code.add(some.top, code.mul(group, some.mr))
                         self._rows(extent, top, some.mr, k_rows, self._upcoming(groups, some, group))
 
-        in_blocks(code, (None, iterations), run, lambda: totals, constant(MOST // each))
+        in_blocks(code, (None, iterations), run, lambda: totals, constant(SUM_BLOCK_STEPS // each))
         with code.loop(size["k"], "line", lower=code.mul(iterations, each)) as k_row, code.loop(size["m"], "i") as i:
             self._rows(extent, i, 1, [k_row])
 

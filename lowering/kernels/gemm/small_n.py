@@ -15,19 +15,20 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.accumulators import MOST, VectorTotals, in_blocks
-from lowering.kernels.emit.code import Code
-from lowering.kernels.emit.kernel import Routine, flat, shared_units
-from lowering.kernels.emit.vectorization import is_power_of_two, masks_are_registers, row_sums, shuffle
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     DOT_STREAMS,
     L3_PART,
     REMAINDER_COLUMNS,
     SMALL_N,
     SMALL_N_ACCUMULATORS,
     SMALL_N_L2_PART,
+    SUM_BLOCK_STEPS,
     TASK_MACS,
 )
+from lowering.kernels.emit.accumulators import VectorTotals, in_blocks
+from lowering.kernels.emit.code import Code
+from lowering.kernels.emit.kernel import Routine, flat, shared_units
+from lowering.kernels.emit.vectorization import is_power_of_two, masks_are_registers, row_sums, shuffle
 from lowering.kernels.gemm.dot import PrefetchRow, row_prefetcher
 from lowering.kernels.gemm.epilogue import EpilogueEmitter, SinglePassGemm, can_store_accumulators
 from lowering.kernels.gemm.long_rows import Copies, LongRows, RowVector, are_long
@@ -109,7 +110,11 @@ class SmallNRoutine(Routine):
 
         indices = [position for vectors in positions for position in vectors]
         in_blocks(
-            code, (None, whole), run, lambda: VectorTotals(code, self.dtype, buffer, indices, lanes), constant(MOST)
+            code,
+            (None, whole),
+            run,
+            lambda: VectorTotals(code, self.dtype, buffer, indices, lanes),
+            constant(SUM_BLOCK_STEPS),
         )
         done = code.mul(whole, lanes)
         with code.when(code.compare("slt", done, k)):

@@ -15,9 +15,7 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.kernel import shared_units
-from lowering.kernels.emit.vectorization import is_power_of_two
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     LONG_DOT_MIN_K,
     SKINNY_MAX_M,
     SMALL_M_MAX_M,
@@ -28,6 +26,8 @@ from lowering.kernels.gemm.cost_model import (
     SWAP_MIN_K,
     TASK_MACS,
 )
+from lowering.kernels.emit.kernel import shared_units
+from lowering.kernels.emit.vectorization import is_power_of_two
 from lowering.kernels.gemm.dot import DotGemm, LongDotGemm, can_dot, can_long_dot, dot_may_be_profitable
 from lowering.kernels.gemm.epilogue import SinglePassGemm, can_store_tiles, output_tile
 from lowering.kernels.gemm.gemv import Gemv, can_be_gemv

@@ -14,10 +14,7 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.emit.code import Code
-from lowering.kernels.emit.kernel import Routine, flat, shared_units
-from lowering.kernels.emit.vectorization import masks_are_registers
-from lowering.kernels.gemm.cost_model import (
+from lowering.kernels.cost_model import (
     TALL_COLUMNS_L2_PART,
     TALL_LOW_MR,
     TALL_M_PER_COLUMN,
@@ -26,6 +23,9 @@ from lowering.kernels.gemm.cost_model import (
     TALL_ROWS_L2_PART,
     TASK_COPIED_ELEMENTS,
 )
+from lowering.kernels.emit.code import Code
+from lowering.kernels.emit.kernel import Routine, flat, shared_units
+from lowering.kernels.emit.vectorization import masks_are_registers
 from lowering.kernels.gemm.epilogue import OutputTile, can_store_tiles
 from lowering.kernels.gemm.micro_kernel import Matrix, MicroKernel, TileOperands, emit_narrow_tiles, micro_kernel
 from lowering.kernels.gemm.packing import can_copy_transposed

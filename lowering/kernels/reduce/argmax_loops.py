@@ -21,10 +21,11 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, i64
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import BAND_ROWS, REDUCE_VECTORS
 from lowering.kernels.emit.accumulators import Accumulators, folded
 from lowering.kernels.emit.body import Body, number_like
 from lowering.kernels.emit.kernel import Kernel
-from lowering.kernels.emit.prefetching import BAND, NextBand
+from lowering.kernels.emit.prefetching import NextBand
 from lowering.kernels.emit.vectorization import AxisGroup, masks_are_cheap, masks_are_registers, vector_iteration
 from lowering.kernels.reduce.argmax import Order, element_ops
 from lowering.kernels.structure.reduction import Reduction
@@ -36,8 +37,6 @@ from tir_dialect.ops.memory import StoreOp
 from tir_dialect.ops.vectors import CompareOp, FirstLaneOp
 from tir_dialect.types import IteratorKind, LoopKind
 
-VECTORS_AT_ONCE = 4
-
 
 class ArgReduction:
     """Generates one row, or all elements as one row."""
@@ -46,7 +45,7 @@ class ArgReduction:
         self.kernel, self.code, self.stage, self.reduction, self.order = kernel, kernel.code, stage, reduction, order
         *self.outer, self.axis = stage.of_kind(IteratorKind.REDUCE)
         self.lanes = kernel.target.lanes(order.bits)
-        self.width = self.lanes * VECTORS_AT_ONCE
+        self.width = self.lanes * REDUCE_VECTORS
         self.ops = element_ops(stage, reduction)
 
     def emit(self, at: Mapping[int, SSAValue], short: Callable[[], None] | None) -> None:
@@ -245,7 +244,7 @@ class _LongRow:
     def _elements(self, start: SSAValue, lane: SSAValue) -> list[SSAValue]:
         """A lane's elements of an iteration."""
         code = self.code
-        offsets = [code.add(lane, number * self.lanes) for number in range(VECTORS_AT_ONCE)]
+        offsets = [code.add(lane, number * self.lanes) for number in range(REDUCE_VECTORS)]
         return [self.parts.value_at(self.body, code.add(start, offset), None, self.worst) for offset in offsets]
 
     def _update(self, iteration: SSAValue, start: SSAValue) -> None:
@@ -366,9 +365,9 @@ class ArgColumns:
         low = code.index(0) if low is None else low
         begin, end_row = rows or (code.index(0), code.dim(self.rows))
         self._blocks(length, True, partial(self._start, at))
-        with code.loop(code.divide(code.add(code.sub(end_row, begin), BAND - 1), BAND), "band") as band:
-            first = code.add(begin, code.mul(band, BAND))
-            end = code.minimum(code.add(first, BAND), end_row)
+        with code.loop(code.divide(code.add(code.sub(end_row, begin), BAND_ROWS - 1), BAND_ROWS), "band") as band:
+            first = code.add(begin, code.mul(band, BAND_ROWS))
+            end = code.minimum(code.add(first, BAND_ROWS), end_row)
             self._blocks(length, False, partial(self._update, at, low, (first, end)))
         self._blocks(length, False, partial(self._write, at, low))
 
@@ -378,7 +377,7 @@ class ArgColumns:
         """
         code, lanes = self.code, self.lanes
         done: SSAValue = code.index(0)
-        for step in (VECTORS_AT_ONCE * lanes, lanes):
+        for step in (REDUCE_VECTORS * lanes, lanes):
             with code.loop(code.divide(length, step), "block", lower=code.divide(done, step)) as number:
                 block(code.mul(number, step), step, None)
             done = code.mul(code.divide(length, step), step)

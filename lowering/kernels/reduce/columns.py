@@ -15,8 +15,8 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
+from lowering.kernels.cost_model import BAND_ROWS, COLUMNS_BAND_VECTORS, COLUMNS_VECTORS, SUM_BLOCK_STEPS
 from lowering.kernels.emit.accumulators import (
-    MOST,
     BufferTotals,
     Totals,
     accumulator,
@@ -27,7 +27,7 @@ from lowering.kernels.emit.accumulators import (
 from lowering.kernels.emit.body import Body, combined
 from lowering.kernels.emit.guards import ClippedReduction, Ranges, all_iterations
 from lowering.kernels.emit.kernel import Kernel
-from lowering.kernels.emit.prefetching import BAND, NextBand
+from lowering.kernels.emit.prefetching import NextBand
 from lowering.kernels.emit.vector_loop import constant_of
 from lowering.kernels.emit.vectorization import AxisGroup, Step, masks_are_registers, vector_iteration
 from lowering.kernels.structure.reduction import Reduction, rounds
@@ -36,9 +36,6 @@ from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum, product
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.types import BufferType
-
-VECTORS_AT_ONCE, VECTORS_OF_BAND = 8, 4
-"""Vectors that are accumulated at once, of a single row and of each row of a band."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Columns:
         """How many vectors of results are accumulated at once."""
         branches = self.clipping is None or self.clipping.lane_bounds
         simple = not any(is_heavy(op) or (branches and isinstance(op, IfOp)) for op in self.stage.needed)
-        return VECTORS_AT_ONCE if simple and len(self.stage.stores) == 1 else 1
+        return COLUMNS_VECTORS if simple and len(self.stage.stores) == 1 else 1
 
     def emit(
         self,
@@ -99,19 +96,19 @@ class Columns:
         code, axis = self.kernel.code, self.reduced[0].last
         begin, end = rows or (code.index(0), code.dim(self.reduced[0].extent))
         # Without rows there is still a band, which writes the initial values.
-        bands = code.maximum(code.divide(code.add(code.sub(end, begin), BAND - 1), BAND), 1)
+        bands = code.maximum(code.divide(code.add(code.sub(end, begin), BAND_ROWS - 1), BAND_ROWS), 1)
 
         def run(lower: SSAValue | None, upper: SSAValue) -> None:
             with code.loop(upper, "band", lower=lower) as band:
-                first = code.add(begin, code.mul(band, BAND))
-                rows_of_band = {axis: (first, code.minimum(code.add(first, BAND), end))}
+                first = code.add(begin, code.mul(band, BAND_ROWS))
+                rows_of_band = {axis: (first, code.minimum(code.add(first, BAND_ROWS), end))}
                 is_first = code.compare("eq", band, code.index(0) if lower is None else lower)
                 _RowRange(self, at, low, length, rows_of_band, is_first).emit()
 
         height = self.reduced[0].extent.constant_value
-        if rounds(self.reduction) and (height is None or height > MOST):
+        if rounds(self.reduction) and (height is None or height > SUM_BLOCK_STEPS):
             totals = partial(_RowTotals, _RowRange(self, at, low, length, {}, None))
-            in_blocks(code, (None, bands), run, totals, constant(MOST // BAND))
+            in_blocks(code, (None, bands), run, totals, constant(SUM_BLOCK_STEPS // BAND_ROWS))
         else:
             run(None, bands)
 
@@ -147,7 +144,7 @@ class _RowRange:
     def emit(self) -> None:
         """Several vectors at once, then single ones, then the remainder."""
         code, done = self.code, self.code.index(0)
-        most = self.columns.unroll if self.is_first is None else VECTORS_OF_BAND
+        most = self.columns.unroll if self.is_first is None else COLUMNS_BAND_VECTORS
         for unroll in (most, 1) if most > 1 else (1,):
             done = self._blocks(done, unroll)
         known = constant_of(self.length)
@@ -196,7 +193,7 @@ class _RowRange:
 
             inner = [group.extent for group in self.columns.reduced[1:]]
             if inner and rounds(reduction):
-                with_and_without_blocks(code, [constant(MOST) - product(inner)], reduce)
+                with_and_without_blocks(code, [constant(SUM_BLOCK_STEPS) - product(inner)], reduce)
             else:
                 reduce(True)
         else:

@@ -25,12 +25,23 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32, i1
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import (
+    BAND_ROWS,
+    L3_PART,
+    PAGE_BYTES,
+    REDUCE_MAX_SCALAR_WINDOWS,
+    REDUCE_MIN_TASK_ROWS,
+    REDUCE_PAGES_FROM_MEMORY,
+    REDUCE_ROW_END_ELEMENTS,
+    REDUCE_VECTORS,
+    REDUCE_WINDOWS_END_ELEMENTS,
+)
 from lowering.kernels.emit.accumulators import Accumulators, accumulator, folded, folds_as_integers
 from lowering.kernels.emit.body import Body, combined
 from lowering.kernels.emit.guards import find_clipping
 from lowering.kernels.emit.kernel import Kernel
 from lowering.kernels.emit.loop_nest import LoopNest
-from lowering.kernels.emit.prefetching import BAND, PART_OF_L3, NextBand
+from lowering.kernels.emit.prefetching import NextBand
 from lowering.kernels.emit.vectorization import (
     AxisGroup,
     collapse_axes,
@@ -51,8 +62,6 @@ from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
-VECTORS_AT_ONCE = 4
-
 
 @dataclass(frozen=True)
 class RowMaximum:
@@ -66,7 +75,7 @@ class RowMaximum:
     @property
     def width(self) -> int:
         """Elements of an iteration; a row has one iteration at least."""
-        return self.kernel.target.lanes(32) * VECTORS_AT_ONCE
+        return self.kernel.target.lanes(32) * REDUCE_VECTORS
 
     def emit_unless_special(self, at: Mapping[int, SSAValue]) -> SSAValue:
         """Writes the result, unless the row is short; returns whether the exact reduction is needed."""
@@ -134,15 +143,6 @@ def find_row_maximum(kernel: Kernel, stage: Stage, reduction: Reduction) -> RowM
     return found if side_by_side and (length is None or length >= found.width) else None
 
 
-ROW_END = 16
-"""Elements that take as long as the horizontal reduction of a vector."""
-
-ROW_OF_WINDOWS = 48
-"""The same for a row of pooling windows, which goes through memory."""
-MAX_SCALAR_WINDOWS = 3
-"""Up to so many windows of a row are reduced one by one."""
-
-
 class ColumnReduction:
     """A stage with reduced axes, and kept axes inside of those that `at` fixes."""
 
@@ -177,9 +177,9 @@ class ColumnReduction:
         """The work of the stage, in additions."""
         if self.windows is not None:
             rows = product(group.extent for group in self.spatial if group is not self.lane)
-            return work_of(self.stage) + rows * ROW_OF_WINDOWS
+            return work_of(self.stage) + rows * REDUCE_WINDOWS_END_ELEMENTS
         ends = product(group.extent for group in self.spatial) if self.lane in self.reduced else constant(0)
-        return work_of(self.stage) + ends * ROW_END
+        return work_of(self.stage) + ends * REDUCE_ROW_END_ELEMENTS
 
     @property
     def can_split_rows(self) -> bool:
@@ -253,7 +253,9 @@ class ColumnReduction:
         if not self.taps_if_few or windows.are_in_registers:
             windows.emit(at)
             return
-        with self.code.when(self.code.compare("sgt", self.code.dim(self.lane.extent), MAX_SCALAR_WINDOWS)) as are_many:
+        with self.code.when(
+            self.code.compare("sgt", self.code.dim(self.lane.extent), REDUCE_MAX_SCALAR_WINDOWS)
+        ) as are_many:
             windows.emit(at)
         with self.code.otherwise(are_many):
             self._rows(at, None)
@@ -324,16 +326,6 @@ def reduce_by_loop_nest(kernel: Kernel, stage: Stage, reduction: Reduction, at: 
         accumulators.write(accumulators.finish())
 
 
-MIN_ROWS = 8 * BAND
-"""Rows of a thread at least: then combining its results takes little in comparison."""
-
-PAGE = 4096
-"""Bytes of a page, at whose end hardware prefetchers stop."""
-
-PAGES_FROM_MEMORY = 8
-"""With so many pages the end of a range hardly counts, but the partial results of all columns do."""
-
-
 def emit_kept_axes_reduction(kernel: Kernel, stage: Stage, reduction: Reduction) -> None:
     """Generates a reduction with kept axes, partitioned by rows if there are many, otherwise by the outermost axis."""
     code, columns = kernel.code, ColumnReduction(kernel, stage, reduction, 0, prefetches=True)
@@ -359,7 +351,7 @@ def _emit_by_results(kernel: Kernel, columns: ColumnReduction) -> None:
 def _is_row_partition_profitable(kernel: Kernel, columns: ColumnReduction) -> bool | SSAValue:
     """Whether a partition by rows is profitable: known now, or at run time."""
     tasks, rows = kernel.tasks(columns.work), columns.reduced[0].extent.constant_value
-    too_few = tasks.constant_value == 1 or (rows is not None and rows < 2 * MIN_ROWS)
+    too_few = tasks.constant_value == 1 or (rows is not None and rows < 2 * REDUCE_MIN_TASK_ROWS)
     if too_few or not columns.can_split_rows:
         return False
     # Not negative if several threads have enough rows each, and one of these holds: the columns do not suffice for
@@ -369,12 +361,12 @@ def _is_row_partition_profitable(kernel: Kernel, columns: ColumnReduction) -> bo
     data = [load for load in stage.loads if load not in columns.reduction.accumulators]
     size = max((byte_size(load.buffer_type.dtype) for load in data), default=1)
     rows, row_bytes = columns.reduced[0].extent, columns.lane.extent * size
-    many = minimum(tasks - 2, rows - MIN_ROWS * tasks, constant(MAX_ROWS - 1) - rows)
+    many = minimum(tasks - 2, rows - REDUCE_MIN_TASK_ROWS * tasks, constant(MAX_ROWS - 1) - rows)
     narrow = columns.lanes * (tasks - 1) - columns.lane.extent
     from_memory = minimum(
-        rows * row_bytes - target.l3_bytes // PART_OF_L3 - 1, PAGES_FROM_MEMORY * PAGE * tasks - row_bytes
+        rows * row_bytes - target.l3_bytes // L3_PART - 1, REDUCE_PAGES_FROM_MEMORY * PAGE_BYTES * tasks - row_bytes
     )
-    from_cache = minimum(rows * row_bytes - target.l2_bytes * tasks - 1, PAGE * tasks - row_bytes)
+    from_cache = minimum(rows * row_bytes - target.l2_bytes * tasks - 1, PAGE_BYTES * tasks - row_bytes)
     wanted = minimum(many, maximum(narrow, from_memory, from_cache))
     known = wanted.constant_value
     return kernel.code.compare("sge", kernel.code.dim(wanted), 0) if known is None else known >= 0
@@ -387,7 +379,7 @@ class _PartitionedRows:
         self.kernel, self.code, self.columns = kernel, kernel.code, columns
         self.reduction, self.lane, self.lanes = columns.reduction, columns.lane, columns.lanes
         tasks, self.rows = kernel.tasks(columns.work), columns.reduced[0].extent
-        self.chunk_rows = BAND * ceildiv(self.rows, BAND * tasks)
+        self.chunk_rows = BAND_ROWS * ceildiv(self.rows, BAND_ROWS * tasks)
         self.count = self.code.dim(ceildiv(self.rows, self.chunk_rows))
         self.whole = self.lanes * ceildiv(self.lane.extent, constant(self.lanes))
         """Columns rounded up to whole vectors, so that the last one is loaded without a mask."""

@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, f32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.kernels.cost_model import ONE_PASS_MIN_ELEMENTS
 from lowering.kernels.structure.reduction import Reduction, reduction_of
 from lowering.kernels.structure.stages import Access, Stage, are_equivalent, shared_depth
 from tir_dialect.analysis.dims import dim_of
@@ -189,10 +190,6 @@ class _Exponentials:
         return not wanted or all(store.value in known for store, known in zip(stage.stores, kept, strict=True))
 
 
-LEAST = 64
-"""With fewer elements, if their number is known, the shift is not profitable."""
-
-
 def find_moments(stages: Sequence[Stage]) -> Iterator[Moments]:
     """The moments among some stages."""
     sums = {sum_.stores[0].buffer: (stage, sum_) for stage, sum_ in _reductions(stages, arith.AddfOp, _Sum)}
@@ -259,7 +256,7 @@ class Moments:
         known = self.count.constant_value
         if shared_depth(self.stages) != self.rows or self._divisor() is not self.count:
             return False
-        if known is not None and known < LEAST:
+        if known is not None and known < ONE_PASS_MIN_ELEMENTS:
             return False
         return self._are_by_rows() and self._are_squares() and self._are_along_rows() and self._are_in_order()
 

@@ -24,6 +24,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
+from lowering.kernels.cost_model import ROW_BLOCK_MAX_ELEMENTS
 from lowering.kernels.emit.accumulators import accumulator
 from lowering.kernels.emit.body import Body, has_reciprocal, reciprocal
 from lowering.kernels.emit.kernel import Kernel, RowBlock
@@ -232,10 +233,6 @@ class RowInvariants:
         return found[::-1]
 
 
-LONGEST_ROW = 256
-"""With so many elements the rows of a block stay in L1. Longer rows hide their latencies themselves."""
-
-
 @dataclass(frozen=True)
 class RowBlocks:
     """Generates a chain whose rows are blocked along the last of their axes."""
@@ -255,7 +252,10 @@ class RowBlocks:
 
     def suits(self) -> bool | SSAValue:
         """Whether rows are short enough and numerous enough: known now, or at run time."""
-        code, limits = self.kernel.code, ((self.length, LONGEST_ROW, "sle"), (self.along.extent, self.size // 2, "sge"))
+        code, limits = (
+            self.kernel.code,
+            ((self.length, ROW_BLOCK_MAX_ELEMENTS, "sle"), (self.along.extent, self.size // 2, "sge")),
+        )
         found: list[SSAValue] = []
         for extent, limit, test in limits:
             known = extent.constant_value

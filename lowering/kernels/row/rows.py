@@ -23,6 +23,7 @@ from itertools import pairwise
 
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cost_model import ROW_PASS_MIN_BYTES, ROW_PASS_ROWS
 from lowering.kernels.emit.kernel import Kernel, RowBlock
 from lowering.kernels.emit.loop_nest import LoopNest
 from lowering.kernels.emit.prefetching import PrefetchedAccess, computes_much, find_prefetched_accesses
@@ -37,11 +38,6 @@ from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
-
-ROWS = 2
-
-LEAST_BYTES = 4
-"""Bytes of an element of the next row, which a fused pass reads in addition."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +55,8 @@ class RowPairs:
         """The rows from `low` to before `high`, for given values of the axes around."""
         code, axis = self.kernel.code, self.along.last
         count = high if low is None else code.sub(high, low)
-        with code.loop(code.divide(code.add(count, ROWS - 1), ROWS), "pair") as pair:
-            start = code.mul(pair, ROWS)
+        with code.loop(code.divide(code.add(count, ROW_PASS_ROWS - 1), ROW_PASS_ROWS), "pair") as pair:
+            start = code.mul(pair, ROW_PASS_ROWS)
             start = start if low is None else code.add(low, start)
             following = code.add(start, 1)
             here, there = {**at, axis: start}, {**at, axis: following}
@@ -102,7 +98,7 @@ def are_pairs_profitable(
     touched = sum(
         byte_size(op.buffer_type.dtype) for stage in last for op in stage.accesses if op.buffer in kernel.flat
     )
-    length, limit = product(last[0].extents[row.depth :]), kernel.target.l1_bytes // (touched + LEAST_BYTES)
+    length, limit = product(last[0].extents[row.depth :]), kernel.target.l1_bytes // (touched + ROW_PASS_MIN_BYTES)
     known = length.constant_value
     return kernel.code.compare("sge", kernel.code.dim(length), limit) if known is None else known >= limit
 
@@ -260,7 +256,7 @@ class RowKernel:
         self._row_loops(row, groups, {}, chunk, pipeline)
 
     def _pairs(self, row: Row, along: AxisGroup) -> RowPairs:
-        self._allocate_rows(row, ROWS)
+        self._allocate_rows(row, ROW_PASS_ROWS)
         clones = clone_stages(row)
         clone_reductions = {clones[stage]: each for stage, each in self.reductions.items() if stage in clones}
         self.reductions = {**self.reductions, **clone_reductions}

@@ -21,6 +21,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, FloatAttr, IntegerAttr, f32, i8, i32
 from xdsl.ir import Operation, SSAValue
 
+from lowering.kernels.cost_model import MANY_COLUMNS
 from lowering.kernels.structure.stages import AffineAccess, Index, Stage, affine_access, only_stage
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.dims import Dim, constant
@@ -328,8 +329,6 @@ def from_panels(contraction: Contraction, width: int) -> Contraction:
     return replace(found, columns=replace(found.columns, panels=panels.width))
 
 
-MANY_COLUMNS = 64
-"""From so many columns on, those of further axes are multiplied by themselves: they fill register tiles."""
 _KINDS = (IteratorKind.SPATIAL, IteratorKind.REDUCE)
 
 

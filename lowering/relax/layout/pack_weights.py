@@ -16,10 +16,11 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, StringAttr, 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.kernels.gemm.cost_model import BYTE_PAIRS_SMALL_M, tiling
-from lowering.kernels.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
+from lowering.kernels.cost_model import BYTE_PAIRS_SMALL_M
+from lowering.kernels.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
 from lowering.kernels.gemm.dot_group_contraction import DotGroupContraction, find_dot_group_contraction
 from lowering.kernels.gemm.dot_group_micro_kernel import LARGEST
+from lowering.kernels.gemm.tiling import tiling
 from lowering.kernels.structure.contraction import Contraction, find_contraction
 from lowering.kernels.structure.stages import find_inner_stages, find_program, find_stages
 from lowering.registry import Pass, pass_target

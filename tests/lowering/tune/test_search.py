@@ -5,7 +5,7 @@ from itertools import chain, groupby, islice
 import pytest
 
 from lowering.compiler.tuning_database import Choice
-from lowering.kernels.gemm.cost_model import chosen_tile, tiling
+from lowering.kernels.gemm.tiling import chosen_tile, tiling
 from lowering.parsing import parse_module
 from lowering.tune.search import Bench, Race, agree, candidates, is_gain
 from lowering.tune.tuner import record_calls

@@ -177,8 +177,8 @@ def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("name", TURNS)
 def test_blocks_of_the_reduction(name: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """All of whose tiles are functions."""
-    monkeypatch.setattr(micro_kernel, "CALLED_MACS", 0)
-    monkeypatch.setattr(micro_kernel, "CALLED_LOOPS", range(5))
+    monkeypatch.setattr(micro_kernel, "CONV_CALLED_MACS", 0)
+    monkeypatch.setattr(micro_kernel, "CONV_CALLED_LOOPS", range(5))
     _check(name, sizes, SMALL_CACHES)
 
 

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lowering.kernels.conv.channel_blocks import (
-    MAX_BLOCKS,
-    TYPICAL_IMAGE_SIDES,
-    RegisterTile,
-    choose_register_tile,
-    remainder_blocks,
-)
+from lowering.kernels.conv.channel_blocks import RegisterTile, choose_register_tile, remainder_blocks
+from lowering.kernels.cost_model import CONV_MAX_BLOCKS, TYPICAL_IMAGE_SIDES
 
 REGISTERS = (16, 32)
 
@@ -58,7 +53,7 @@ def test_accumulators_and_operands_fit_the_registers(registers: int) -> None:
     for row in (None, *range(1, 40), *TYPICAL_IMAGE_SIDES):
         for blocks in (None, 1, 2, 3, 8):
             shape = choose_register_tile(registers, 1, row, blocks, False)
-            assert 1 <= shape.blocks <= min(blocks or 1, MAX_BLOCKS)
+            assert 1 <= shape.blocks <= min(blocks or 1, CONV_MAX_BLOCKS)
             assert shape.pixels * shape.blocks + shape.blocks < registers
             assert row is None or shape.pixels <= row
 

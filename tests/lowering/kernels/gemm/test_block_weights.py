@@ -10,8 +10,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
+from lowering.kernels.cost_model import BLOCK_DOT_MAX_M
 from lowering.kernels.gemm.block_registers import GROUPS
-from lowering.kernels.gemm.cost_model import BLOCK_DOT_MAX_M
 from lowering.kernels.schedule_cpu import schedule
 from lowering.llvm.code_cache import NO_CACHE
 from lowering.parsing import parse_module

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from xdsl.dialects import vector
 
 from lowering import build
-from lowering.kernels.gemm.cost_model import tiling
+from lowering.kernels.gemm.tiling import tiling
 from lowering.kernels.schedule_cpu import schedule
 from lowering.kernels.structure.contraction import find_contraction
 from lowering.kernels.structure.stages import find_program, find_stages

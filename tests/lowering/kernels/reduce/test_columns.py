@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
 from lowering.compiler.kernels import Kernels, compile_prim_funcs
-from lowering.kernels.emit.accumulators import MOST
+from lowering.kernels.cost_model import SUM_BLOCK_STEPS
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from tests.lowering.kernels.memory_bound import kernel
@@ -38,9 +38,9 @@ def native(name: str) -> tuple[Kernels, PrimFuncOp]:
 def test_columns_are_added_in_the_order_of_the_rows_in_blocks(m: int, n: int, at_end: bool) -> None:
     x = np.random.default_rng(m).standard_normal((m, n), np.float32)
     blocks = []
-    for first in range(0, max(m, 1), MOST):
+    for first in range(0, max(m, 1), SUM_BLOCK_STEPS):
         block = np.zeros(n, np.float32)
-        for row in x[first : first + MOST]:
+        for row in x[first : first + SUM_BLOCK_STEPS]:
             block += row
         blocks.append(block)
     expected = sum(blocks[1:], start=blocks[0])

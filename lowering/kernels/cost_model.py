@@ -1,22 +1,10 @@
-"""The cost model of the GEMM generators: every constant that a choice or a size depends on, with its unit, and the
-block sizes that follow (Goto): the register tile MR x NR, and the blocks KC and MC that the caches hold.
+"""The cost model of the generators of kernels: every constant that a choice or a size depends on, with its unit.
 
-The numbers were measured on Zen 3 and Zen 4; caches, registers and cores come from `Target`. Names follow the
-generators: `PACKED_`, `SKINNY_`, `TALL_`, `SMALL_M_`, `SMALL_N_`, `SWAP_`, `GEMV_`, `DOT_`, `LONG_DOT_`, `DIRECT_`,
-`DOT_GROUP_`. M, N and K are the sizes of a GEMM, MR x NR is the register tile, KC and MC are the lengths of blocks
-along K and M. A MAC is one multiply-add. An `_L2_PART` of 4 means a quarter of the second-level cache.
+The numbers were measured on Zen 3 and Zen 4; caches, registers and cores come from `Target`. Names begin with the
+generator that they are of. M, N and K are the sizes of a GEMM, MR x NR is the register tile, KC and MC are the lengths
+of blocks along K and M (Goto and van de Geijn). A MAC is one multiply-add. An `_L2_PART` of 4 means a quarter of the
+second-level cache. Block sizes that follow are in `gemm/tiling.py`.
 """
-
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
-from typing import TypeAlias
-
-from lowering.kernels.emit.accumulators import MOST
-from lowering.kernels.structure.contraction import Contraction, from_panels
-from tir_dialect.dims import product as product_of
-from tir_dialect.dtypes import byte_size
-from tir_dialect.target import Target
 
 # Tasks: how much work a thread gets at least.
 
@@ -36,6 +24,11 @@ TASK_COPIED_ELEMENTS = 1 << 14
 UNBOUNDED = 1 << 20
 """More strips or panels than there are. Multiplied with a difference it makes a condition of sizes: `min(a, UNBOUNDED *
 d)` is `a` for a positive `d`."""
+COMPUTE_TASK_MACS = 1 << 19
+"""MACs of a task of convolutions, Winograd transforms and attention. They take some five microseconds."""
+TASK_ELEMENTS = 32768
+"""Elements of a task of simple arithmetic. They take some ten microseconds; to wake a thread for fewer is not
+profitable."""
 
 # The memory hierarchy.
 
@@ -45,6 +38,43 @@ WAY_BYTES = 4096
 """Bytes between addresses that share a set of the first-level cache, which has fewer ways than a tile has rows."""
 L3_PART = 2
 """An operand that takes more than this part of the last-level cache is read from memory."""
+NON_TEMPORAL_L3_PART = 2
+"""A result that takes more than this part of the last-level cache is mostly evicted before it is read, so that
+non-temporal stores are faster."""
+
+# Loops, rows and sums that all generators share.
+
+SUM_BLOCK_STEPS = 256
+"""Steps of a block of a sum: long enough that the end of a block does not count."""
+LONG_ROW_ELEMENTS = 256
+"""From longer rows on, the remainder of an iteration of four registers is negligible."""
+SEVERAL_ROWS_VECTORS = 4
+"""Vectors of each of several rows in an iteration: the loads of the next one wait if addresses alias its last
+stores."""
+LONG_BODY_OPS = 64
+"""Above so many ops per element a mask costs nothing in comparison, but two copies take twice as long to compile."""
+LOOP_MAX_VECTORS = 16
+"""Vectors of an iteration of a loop whose loads are shuffled, at most."""
+LOOP_MAX_OPS = 128
+"""Ops in them, at most."""
+SHUFFLE_MAX_RUNS = 8
+"""Runs of a buffer that a group of lanes reads, at most, if its loads are shuffled."""
+SHUFFLE_MAX_GROUP = 256
+"""Elements of such a group at most."""
+BAND_ROWS = 8
+"""Rows of a band: as many streams as hardware prefetchers follow."""
+ROW_PREFETCH_BYTES = 4096
+"""How far ahead rows that come from memory are prefetched."""
+ROW_PREFETCH_L2_PART = 32
+"""Rows of light passes are prefetched if they take at most this part of the second-level cache: longer ones would be
+evicted."""
+CHEAP_OPS = 8
+"""Ops of an elementwise stage that may be computed several times, at most."""
+SPLIT_MIN_MEMBERS = 16
+"""Members that fill vectors. If their number is no multiple of a large power of two, groups and vectors are aligned
+only after that many vectors or more."""
+MANY_COLUMNS = 64
+"""From so many columns on, those of further axes are multiplied by themselves: they fill register tiles."""
 
 # Block sizes (`tiling`).
 
@@ -121,7 +151,7 @@ SKINNY_BLOCK_ELEMENTS = 1 << 13
 """Elements of a K block with small N: they stay in the first-level cache while the rows of a block use them."""
 SKINNY_LONG_BLOCK_ELEMENTS = 1 << 15
 """The same where a row of a panel has several cache lines, of which fewer come from beyond the L2 cache."""
-SKINNY_MAX_KC = 2 * MOST
+SKINNY_MAX_KC = 2 * SUM_BLOCK_STEPS
 """Steps of a K block at most: accumulators that take more numbers would be rounded too often."""
 SKINNY_NEAR_L2_PART = 4
 """Columns that take this part of the second-level cache, in rows of several cache lines, are read there for each block
@@ -224,7 +254,7 @@ vector is no whole cache line."""
 GEMV_MAX_PARTS = 48
 """Chunks of the rows, each with accumulators of its own: many numbers of threads divide it, and it takes little time to
 add up so few."""
-GEMV_MAX_PART_ROWS = GEMV_ROWS * MOST
+GEMV_MAX_PART_ROWS = GEMV_ROWS * SUM_BLOCK_STEPS
 """Rows of a chunk, unless there are very many: as many iterations as an accumulator may take numbers."""
 
 # Dot products: both operands contiguous along K.
@@ -335,96 +365,149 @@ BLOCK_INT16_PANEL_WIDE_ROWS = (12, 6, 2)
 BLOCK_PREFETCH_BYTES = 8192
 """How far ahead block-quantised weights are prefetched, at least."""
 
+# Convolutions (`CONV_`), depthwise ones and Winograd.
 
-@dataclass(frozen=True)
-class Tiling:
-    """Block sizes, in elements; in the terms of Goto and van de Geijn, NR is the width of the register tile and
-    MR its height.
-    """
+CONV_LARGE_DILATION = 4
+"""With such a dilation, a tile may have taps that are in the padding for all of its pixels, and skips them."""
+CONV_MAX_PREFETCHED_LINES = 16
+"""Cache lines of a block that are prefetched at once, at most."""
+CONV_DEFAULT_TILES_PER_IMAGE = 4
+"""Tiles of an image of unknown size at least."""
+CONV_TASKS_PER_THREAD = 16
+"""More tasks than threads, so that all threads end at about the same time."""
+WINOGRAD_TASKS_PER_THREAD = 4
+"""Blocks of tiles, or ranges of panels of them, for each thread."""
+WINOGRAD_MIN_TILES = 28
+"""Tiles of a block at least: each panel of weights is read once for a block, from the last-level cache or memory."""
+WINOGRAD_MAX_TILES = 112
+"""Tiles of a block at most."""
+WINOGRAD_KC = 512
+"""Steps of an accumulator at most."""
+WINOGRAD_ROW_LENGTHS = (WINOGRAD_KC // 4, WINOGRAD_KC)
+"""Channels for which a tile has memory: how far tiles are apart is a constant in code, and less memory is no faster."""
+WINOGRAD_MAX_INLINED_TILE = 2
+"""The side of tiles whose inverse transform and epilogue are code of their own: values stay in registers."""
+WINOGRAD_MAX_ADDRESSES = 8
+"""Rows of a register tile, each of which has an address of its own in a register, at most."""
+FMA_LATENCY_CYCLES = 4
+"""Cycles from the start of a multiply-add until its result can be added to."""
+CONV_STALL_CYCLES = 8
+"""Stall cycles of a step, divided by the number of accumulators; measured."""
+CONV_LOAD_FACTOR = 1.1
+"""Loads take longer than their throughput by this factor, on average: some wait for a cache line from far away."""
+CONV_MAX_BLOCKS = 3
+"""Channel blocks of a tile at most: the weights of more were slower for every MR."""
+CONV_MAX_BLOCK_VECTORS = 4
+"""Vectors in a channel block at most."""
+CONV_MANY_REGISTERS = 32
+"""With so many vector registers, each as wide as the multipliers, few accumulators keep the multipliers busy."""
+CONV_MIN_ACCUMULATORS = 8
+"""So few accumulators do."""
+CONV_MIN_MR_GAIN = 0.015
+"""The part of the time that one more value of MR has to save."""
+CONV_FREE_MR_CHOICES = 4
+"""So many values of MR need no such gain."""
+CONV_SHORT_ROW_MRS = (1, 4)
+"""Values of MR for rows that are shorter than the typical ones."""
+CONV_FEW_BLOCK_GROUPS = 8
+"""With more groups of channel blocks than these, an incomplete one does not count."""
+TYPICAL_IMAGE_SIDES = (8, 10, 13, 16, 20, 26, 32, 40, 52, 64, 80, 128, *2 * (7, 14, 28, 56, 112))
+"""Sides of images within networks, if nothing is known. Those that follow from an input of 224 x 224 count twice."""
+CONV_L1_FRACTION = 0.3
+"""The part of the first-level cache for the weights of a reduction block. Data of two tiles is there too, and
+accumulators pass through."""
+CONV_L1_FRACTION_MANY_REGISTERS = 0.5
+"""The same for tiles with many accumulators, which take longer to spill and reload."""
+CONV_CALLED_MACS = 3000
+"""Multiply-adds of vectors in a tile from which on a call of a function takes no more than 1 % of its time."""
+CONV_CALLED_MACS_OF_512_BITS = 700
+"""The same for vectors of 512 bits, of which a tile has 28 accumulators."""
+CONV_CALLED_LOOPS = (2, 3)
+"""Loops of a reduction in such a function. With more, the innermost ones are so short that a function, to which steps
+are no constants, takes 4 % longer. The length of a single one is a constant, and hardly any two have the same."""
+DEPTHWISE_MAX_MR = 14
+"""MR of a depthwise convolution at most."""
+DEPTHWISE_DEFAULT_MR = 8
+"""MR for rows of unknown length."""
+DEPTHWISE_MAX_UNROLLED_TAPS = 16
+"""Longer rows of a window are not unrolled."""
+DEPTHWISE_BYTES_MAX_TAPS = 1024
+"""Windows with more taps have too many weights for unrolled code: those of 31 x 31 take 32 KB of the stack."""
+DEPTHWISE_BYTES_GROUP_COST = 5
+"""What it takes to make a vector of dot-product groups, in units of a dot product."""
 
-    lanes: int
-    """Elements of one vector register."""
-    vectors: int
-    """Vector registers in a row of the tile."""
-    mr_sizes: tuple[int, ...]
-    """MR, and the rows of the smaller tiles for the last rows, in falling order."""
-    kc: int
-    """KC: the length of a K block, whole vectors. Packed panels are so long and stay in the second-level cache."""
-    mc: int
-    """MC: the rows that are packed at once, a multiple of MR. They stay in the same cache."""
+# Attention.
 
-    steps: int = 1
-    """Steps of K in an iteration of the micro-kernel's loop."""
-    low: tuple[int, ...] = ()
-    """Still smaller tiles, where no other generator takes a small M."""
-    far: bool = False
-    """Whether packed panels are larger than the first-level cache, so that their cache lines are prefetched."""
+ATTENTION_TASKS_PER_THREAD = 4
+"""More tasks than threads, so that a late thread leaves work to the others."""
+ATTENTION_MAX_STRIPS = 8
+"""Strips of MR rows in a block at most: each panel of keys from the second-level cache is used so often."""
+ATTENTION_GROUPS = (4, 3, 2, 1)
+"""Rows that share a vector of values in registers; four of them keep the multipliers busy."""
+ATTENTION_PREFETCH_POSITIONS = 32
+"""How many positions ahead keys and values are prefetched where their addresses are looked up, which processors do not
+foresee."""
+ATTENTION_MAX_FEATURES = 1024
+"""Features of a head at most: longer reductions of the first GEMM would have to be blocked."""
 
-    @property
-    def mr(self) -> int:
-        """MR, the rows of the tile."""
-        return self.mr_sizes[0]
+# Reductions, row kernels and scans.
 
-    @property
-    def nr(self) -> int:
-        """NR, the columns of the tile."""
-        return self.lanes * self.vectors
+REDUCE_VECTORS = 4
+"""Vector accumulators of a reduction, which hide the latency of an addition."""
+COLUMNS_VECTORS = 8
+"""Vectors of a single row that are accumulated at once where columns are reduced."""
+COLUMNS_BAND_VECTORS = 4
+"""The same of each row of a band."""
+REDUCE_ROW_END_ELEMENTS = 16
+"""Elements that take as long as the horizontal reduction of a vector."""
+REDUCE_WINDOWS_END_ELEMENTS = 48
+"""The same for a row of pooling windows, which goes through memory."""
+REDUCE_MAX_SCALAR_WINDOWS = 3
+"""Up to so many windows of a row are reduced one by one."""
+REDUCE_MIN_TASK_ROWS = 8 * BAND_ROWS
+"""Rows of a task at least: then combining its results takes little in comparison."""
+REDUCE_PAGES_FROM_MEMORY = 8
+"""With so many pages the end of a range hardly counts, but the partial results of all columns do."""
+ONE_PASS_MIN_ELEMENTS = 64
+"""With fewer elements, if their number is known, a variance in one pass is not profitable."""
+ROW_PASS_ROWS = 2
+"""Rows that go through a pass together."""
+ROW_PASS_MIN_BYTES = 4
+"""Bytes of an element of the next row, which a fused pass reads in addition."""
+ROW_BLOCK_MAX_ELEMENTS = 256
+"""With so many elements the rows of a block stay in the first-level cache. Longer rows hide their latencies
+themselves."""
+SCAN_VECTORS = 4
+"""Vectors of a row that are scanned together."""
+SCAN_MIN_VECTORS = 8
+"""For shorter rows the ends cost more than non-temporal stores gain."""
+SCAN_BLOCK_VECTORS = 128
+"""Longer rows are scanned in blocks, so that their rounding errors do not add up: one more addition for each vector."""
+SCAN_PREFETCHED_TASK_BYTES = 8192
+"""Bytes of a row for a task at least where they are prefetched: hardware prefetchers stop at the ends of ranges."""
+SCAN_TASK_BYTES = 32768
+"""The same without prefetches."""
 
+# Elementwise kernels, transposition and padding.
 
-Tile: TypeAlias = tuple[int, tuple[int, ...], int]
-"""Vectors of a row, heights and steps, as in `Tiling`."""
-
-
-def chosen_tile(target: Target) -> Tile:
-    """The tile that a search has chosen for a kernel, where it has, and else the usual one."""
-    vectors, mr_sizes, steps = target.usual_tile
-    if rows := target.schedule.tile_rows:
-        mr_sizes = (rows, *([mr for mr in mr_sizes if mr < rows] or [max(1, rows // 2)][: rows - 1]))
-    return target.schedule.tile_vectors or vectors, mr_sizes, target.schedule.tile_steps or steps
-
-
-def tiling(target: Target, element_bytes: int, longest: int | None = None, tile: Tile | None = None) -> Tiling:
-    """The blocks for a tile, the usual one unless another is given; a K block has at most `longest` steps."""
-    lanes = target.lanes(8 * element_bytes)
-    vectors, mr_sizes, steps = tile or target.usual_tile
-    panel, rows = _rooms(target)
-    depth = max(MIN_KC, panel // (vectors * lanes * element_bytes) // lanes * lanes)
-    depth = min(longest or depth, depth)
-    far = depth * vectors * lanes * element_bytes > target.l1_bytes
-    packed = max(1, rows // (depth * element_bytes * mr_sizes[0]))
-    low = tuple(mr for mr in (4, 1) if mr < mr_sizes[-1])
-    return Tiling(lanes, vectors, mr_sizes, depth, mr_sizes[0] * packed, steps, low, far)
-
-
-def _rooms(target: Target) -> tuple[int, int]:
-    """Bytes for a panel of columns, and for the packed rows.
-
-    The longer a K block, the less often accumulators go to memory and back; but what is used next, and the output, need
-    room beside it. Where the first-level cache has room for such a panel, half of it is better: then panels stay there.
-    """
-    panel = target.l2_bytes // KC_L2_PART
-    if panel > target.l1_bytes:
-        return panel, target.l2_bytes // MC_L2_PART
-    return target.l1_bytes // KC_L1_PART, target.l2_bytes * MC_L2_SIXTEENTHS // 16
-
-
-def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | None, longest: int | None) -> Tiling:
-    """The blocks for columns that lie in panels: these are read from the second-level cache, so K blocks are long."""
-    lanes = tiles.lanes
-    most = max(MIN_KC, target.l2_bytes // KC_L2_PART // (tiles.nr * element_bytes) // lanes * lanes)
-    most = min(longest or most, most)
-    k_blocks = max(1, -(-(length or most) // most))
-    depth = max(lanes, -(-(length or most) // (lanes * k_blocks)) * lanes)
-    packed = max(1, target.l2_bytes // MC_L2_PART // (depth * element_bytes * tiles.mr))
-    return replace(tiles, kc=depth, mc=tiles.mr * packed)
-
-
-def with_tiles(contraction: Contraction, target: Target) -> tuple[Contraction, Tiling]:
-    """A contraction on a machine: its columns are in panels only if these are as wide as a tile."""
-    size = byte_size(contraction.element)
-    tiles = tiling(target, size, contraction.longest, chosen_tile(target))
-    contraction = from_panels(contraction, tiles.nr)
-    if contraction.columns.panels is None:
-        return contraction, tiles
-    length = product_of(contraction.stage.extents[axis] for axis in contraction.reduced).constant_value
-    return contraction, for_panels(tiles, target, size, length, contraction.longest)
+BROADCAST_MAX_FLAGS = 2
+"""Up to so many innermost strides, every combination has a version of the loop; beyond, all ones and anything else."""
+TRANSPOSE_MAX_LANES = 16
+"""Lanes of a tile, and of an interleaved vector."""
+TRANSPOSE_MAX_OPS = 20
+"""Ops of a stage that is transposed on the way, at most."""
+TRANSPOSE_TILES = 8
+"""Adjacent tiles that are done before the ones below: their pages stay in the TLB."""
+INTERLEAVE_MAX_COMPONENTS = 8
+"""Components that are interleaved by shuffles, at most."""
+INTERLEAVE_MAX_SHUFFLED = 6
+"""Where masks are cheap, more components than these are faster to transpose in tiles."""
+INTERLEAVE_MIN_LANES = 4
+"""Lanes of a vector that is interleaved, at least."""
+INTERLEAVE_SYMBOLIC_COMPONENTS = (2, 3, 4)
+"""If only the call knows the number of components, there is code for these: a few channels are likely, a few pixels are
+not."""
+INTERLEAVE_MIN_SYMBOLIC_ELEMENTS = 256
+"""Elements of a row at least, if they are known, where only the call knows the number of components."""
+PAD_MIN_VECTOR_BYTES = 8
+"""Vectors of fewer bytes are not used."""
