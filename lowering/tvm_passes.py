@@ -5,6 +5,8 @@ An entry says passes of ours in backticks with a word on how, or `-` and a reaso
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 _TRAINING = "- training is out of scope"
 _DISTRIBUTED = "- a rewrite for GPUs that share memory"
 _DEVICES = "- devices other than the CPU are out of scope"
@@ -98,5 +100,6 @@ TVM: dict[str, str] = {
 def advice(name: str) -> str | None:
     """What to do instead of a pass of TVM, in a line; `None` for a name that is none of these."""
     if (text := TVM.get(name)) is None:
-        return None
+        close = get_close_matches(name, TVM, n=1, cutoff=0.75) if name[:1].isupper() else []
+        return None if not close else f"did you mean TVM's {close[0]}? {advice(close[0])}"
     return f"nothing stands for it, {text[2:]}" if text.startswith("- ") else f"here it is {text.replace('`', '')}"

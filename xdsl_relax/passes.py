@@ -106,9 +106,13 @@ def without_blanks(text: str) -> str:
     return re.sub(r'("[^"]*")|\s*,\s*', lambda match: match[1] or ",", text.strip())
 
 
+_OF_TVM = re.compile(r"(?<![\w.-])(?:tvm\.)?(?:relax|tirx?|s_tir)\.transform\.(?=[A-Z])")
+"""What TVM writes before the names of its passes."""
+
+
 def _specs(text: str) -> Sequence[ArgSpec]:
     try:
-        return list(parse_pipeline(without_blanks(text)))
+        return list(parse_pipeline(_OF_TVM.sub("", without_blanks(text))))
     except ArgSpecParseError as error:
         if text.strip().endswith((".html", ".svg", ".dot", ".mlir", ".py")):
             raise ValueError(

@@ -97,6 +97,12 @@ def test_a_context_holds_for_compile():
             xr.PassError,
             "unknown pass 'StaticPlanBlockMemory'\nhint: here it is plan-memory, one arena over all blocks; ",
         ),
+        (
+            "relax.transform.FuseTIR",
+            xr.PassError,
+            "unknown pass 'FuseTIR'\nhint: here it is fuse-tir",
+        ),
+        ("FuseOpz", xr.PassError, "unknown pass 'FuseOpz'\nhint: did you mean TVM's FuseOps? here it is fuse-ops"),
         ("Normalize", xr.PassError, "hint: nothing stands for it, nothing to do: types and names are checked when "),
         ("verify-stage{stages=vm}", xr.PassError, "hint: its options are stage: str"),
         ("fuse-ops{", ValueError, "cannot read the pipeline 'fuse-ops{': "),
