@@ -309,8 +309,8 @@ class _PackedPanels(Panels):
         step = self.tiles.lanes * ceildiv(self.scores.k, constant(self.tiles.lanes))
         self.queries = RowPanels(self.scores, ATTENTION_MAX_STRIPS * (step.constant_value or 1), step)
 
-    def _columns(self, product: Gemm) -> PackedColumns:
-        return PackedColumns(product, ceildiv(product.n, constant(product.tiles.nr)), product.k)
+    def _columns(self, gemm: Gemm) -> PackedColumns:
+        return PackedColumns(gemm, ceildiv(gemm.n, constant(gemm.tiles.nr)), gemm.k)
 
     @override
     def pack(self, batch: SSAValue) -> None:
@@ -318,10 +318,10 @@ class _PackedPanels(Panels):
         self._pack(self.scores, mine, self.keys)
         self._pack(self.totals, theirs, self.values)
 
-    def _pack(self, product: Gemm, coords: Coords, panels: PackedColumns) -> None:
-        code, width = product.code, product.tiles.nr
-        with code.loop(code.dim(ceildiv(product.n, constant(width))), "panel") as number:
-            panels.panel(number).pack(coords, code.mul(number, width), code.index(0), code.dim(product.k))
+    def _pack(self, gemm: Gemm, coords: Coords, panels: PackedColumns) -> None:
+        code, width = gemm.code, gemm.tiles.nr
+        with code.loop(code.dim(ceildiv(gemm.n, constant(width))), "panel") as number:
+            panels.panel(number).pack(coords, code.mul(number, width), code.index(0), code.dim(gemm.k))
 
     @override
     def multiply_rows(self, rows: Rows, end: SSAValue | None, chain: Callable[[], None]) -> None:
@@ -340,10 +340,10 @@ class _PackedPanels(Panels):
             return lambda i, r: code.load(rows.scores, [code.add(code.mul(strip, mr), i), r])
 
         last = code.dim(self.attention.n) if end is None else end
-        self._product(self.scores, rows, self.keys, query, features, last)
+        self._multiply(self.scores, rows, self.keys, query, features, last)
         chain()
         self._clear(rows, code.mul(strips, mr))
-        self._product(self.totals, rows, self.values, weight, last, code.dim(self.totals.n))
+        self._multiply(self.totals, rows, self.values, weight, last, code.dim(self.totals.n))
 
     def _clear(self, rows: Rows, end: SSAValue) -> None:
         """Clears the rows of the last strip that do not exist: they might hold subnormal numbers or NaN, which
@@ -355,9 +355,9 @@ class _PackedPanels(Panels):
         with code.loop(end, "row", lower=rows.count) as row, code.loop(code.dim(vectors), "v") as v:
             code.store(zeros, rows.scores, [row, code.mul(v, lanes)])
 
-    def _product(
+    def _multiply(
         self,
-        product: Gemm,
+        gemm: Gemm,
         rows: Rows,
         panels: PackedColumns,
         reader: Callable[[SSAValue], Element],
@@ -367,7 +367,7 @@ class _PackedPanels(Panels):
         """One of the GEMMs for a block of rows, panel by panel."""
         code, tiles = self.code, self.tiles
         strips = code.divide(code.add(rows.count, tiles.mr - 1), tiles.mr)
-        put = self.attention.put_scores if product is self.scores else self.attention.put_totals
+        put = self.attention.put_scores if gemm is self.scores else self.attention.put_totals
         with (
             code.loop(code.divide(code.add(columns, tiles.nr - 1), tiles.nr), "panel") as number,
             code.loop(strips, "strip") as strip,
@@ -375,29 +375,29 @@ class _PackedPanels(Panels):
             panel = panels.panel(number)
             done = code.mul(strip, tiles.mr)
             left = code.sub(rows.count, done)
-            tile = self._tile(product, reader(strip), panel, left, length)
+            tile = self._tile(gemm, reader(strip), panel, left, length)
             with code.loop(code.minimum(left, tiles.mr), "i") as i:
-                if product is self.totals:
+                if gemm is self.totals:
                     self.attention.leave_out_zeros(rows, (tile, i), code.add(done, i), length, panel.vector)
                 put(rows, code.add(done, i), self.attention.vectors(tile, i, tiles.vectors), code.mul(number, tiles.nr))
 
-    def _tile(self, product: Gemm, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue) -> SSAValue:
+    def _tile(self, gemm: Gemm, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue) -> SSAValue:
         """A register tile, by the smallest micro-kernel with at least `left` rows."""
         code, tiles = self.code, self.tiles
-        tile = code.alloc([tiles.mr, tiles.nr], product.contraction.element, "tile")
-        bounds, is_long = (code.index(0), length), product is self.totals
+        tile = code.alloc([tiles.mr, tiles.nr], gemm.contraction.element, "tile")
+        bounds, is_long = (code.index(0), length), gemm is self.totals
 
         def emit(mr_choices: Sequence[int]) -> None:
             mr, *smaller = mr_choices
             if not smaller:
-                emit_tile(grid(product), bounds, mr, element, panel.vector, tile, steps=tiles.steps, is_long=is_long)
+                emit_tile(grid(gemm), bounds, mr, element, panel.vector, tile, steps=tiles.steps, is_long=is_long)
                 return
             with code.when(code.compare("sgt", left, smaller[0])) as branch:
-                emit_tile(grid(product), bounds, mr, element, panel.vector, tile, steps=tiles.steps, is_long=is_long)
+                emit_tile(grid(gemm), bounds, mr, element, panel.vector, tile, steps=tiles.steps, is_long=is_long)
             with code.otherwise(branch):
                 emit(smaller)
 
-        emit(product.mr_sizes[:2])
+        emit(gemm.mr_sizes[:2])
         return tile
 
 
@@ -429,9 +429,9 @@ class StreamedAttention(AttentionCode):
             with code.loop(upper, "batch", lower=lower) as batch:
                 rows = Rows(scores, numbers, batch, code.index(0), code.dim(self.m))
                 mine, theirs = self.all_coords(batch, None)
-                product = _Dots(self.scores)
-                product.epilogue = _IntoScores(self, rows)
-                product.emit(mine)
+                dots = _Dots(self.scores)
+                dots.epilogue = _IntoScores(self, rows)
+                dots.emit(mine)
                 with code.loop(rows.count, "row") as row:
                     self.chain(rows, row)
                 self._totals(rows, theirs)
@@ -449,10 +449,10 @@ class StreamedAttention(AttentionCode):
 
     def _groups(self, rows: Rows, coords: Coords, left: SSAValue, mr: int, which: tuple[Dim, Dim]) -> None:
         """Groups of `mr` rows: from which row on, and how many."""
-        code, tiles, attention, product = self.code, self.wide, self.attention.totals, self.totals
+        code, tiles, attention, gemm = self.code, self.wide, self.attention.totals, self.totals
         tile = code.alloc([mr, tiles.nr], attention.element, "tile")
         starts = [code.add(left, v * tiles.lanes) for v in range(tiles.vectors)]
-        counts = [code.sub(code.dim(product.n), column) for column in starts]
+        counts = [code.sub(code.dim(gemm.n), column) for column in starts]
         ends = code.index(0), code.dim(self.n)
         done, count = which
         with code.loop(code.dim(count), "group") as group:
@@ -464,19 +464,19 @@ class StreamedAttention(AttentionCode):
 
             def numbers(r: SSAValue, v: int, masked: bool = True) -> SSAValue:
                 here = {**coords, attention.reduced: r, attention.column: starts[v]}
-                return product.vector(attention.columns, here, attention.column, counts[v] if masked else None)
+                return gemm.vector(attention.columns, here, attention.column, counts[v] if masked else None)
 
             def emit(masked: bool) -> None:
                 def vector(r: SSAValue, v: int) -> SSAValue:
                     if not attention.columns.is_linear:
                         later = code.minimum(code.add(r, ATTENTION_PREFETCH_POSITIONS), code.sub(code.dim(self.n), 1))
                         there = {**coords, attention.reduced: later, attention.column: starts[v]}
-                        product.prefetch(attention.columns, there, 2)
+                        gemm.prefetch(attention.columns, there, 2)
                     return numbers(r, v, masked)
 
-                emit_tile(grid(product), ends, mr, element, vector, tile, is_long=True)
+                emit_tile(grid(gemm), ends, mr, element, vector, tile, is_long=True)
 
-            product.masked(counts[0], tiles.nr, emit)
+            gemm.masked(counts[0], tiles.nr, emit)
             for i, row in enumerate(rows_of_tile):
                 self.leave_out_zeros(rows, (tile, code.index(i)), row, ends[1], numbers)
                 self.put_totals(rows, row, self.vectors(tile, code.index(i), tiles.vectors), left)

@@ -180,7 +180,7 @@ class _TilePanels(Panels):
         self._pack_queries(rows)
         last = code.dim(attention.n) if end is None else end
         features = code.index(self._features)
-        self._product(rows, (self._queries, self._keys), features, last, attention.put_scores)
+        self._multiply(rows, (self._queries, self._keys), features, last, attention.put_scores)
         chain()
         steps = code.divide(code.add(last, TILE_STEP - 1), TILE_STEP)
         self._pack_shares(rows, steps, last)
@@ -195,7 +195,7 @@ class _TilePanels(Panels):
             attention.leave_out_zeros(rows, (self._tile, i), i, last, vector)
 
         contraction, columns = self.totals.contraction, code.dim(self.totals.n)
-        self._product(rows, (self._shares, self._values), steps, columns, attention.put_totals, restore)
+        self._multiply(rows, (self._shares, self._values), steps, columns, attention.put_totals, restore)
 
     def _pack_queries(self, rows: Rows) -> None:
         scores, contraction, code = self.scores, self.scores.contraction, self.code
@@ -230,7 +230,7 @@ class _TilePanels(Panels):
 
     # Products
 
-    def _product(
+    def _multiply(
         self,
         rows: Rows,
         factors: tuple[SSAValue, SSAValue],
@@ -245,14 +245,14 @@ class _TilePanels(Panels):
         """
         code, tiles = self.code, self.attention.tiles
         with code.loop(code.divide(code.add(columns, tiles.nr - 1), tiles.nr), "panel") as panel:
-            self._multiply(factors, panel, steps)
+            self._multiply_panel(factors, panel, steps)
             with code.loop(rows.count, "i") as i:
                 left = code.mul(panel, tiles.nr)
                 if restore is not None:
                     restore(i, left)
                 put(rows, i, self.attention.vectors(self._tile, i, tiles.vectors), left)
 
-    def _multiply(self, factors: tuple[SSAValue, SSAValue], panel: SSAValue, steps: SSAValue) -> None:
+    def _multiply_panel(self, factors: tuple[SSAValue, SSAValue], panel: SSAValue, steps: SSAValue) -> None:
         code, sides = self.code, range(SIDES)
         rows, columns = [code.index(i) for i in sides], [code.add(code.mul(panel, SIDES), v) for v in sides]
         for number in range(SIDES * SIDES):
