@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from onnx import GraphProto
+from onnx import GraphProto, NodeProto
 from xdsl.dialects.builtin import f32, i1, i64
 from xdsl.ir import Block, SSAValue
 
@@ -39,7 +39,7 @@ def run_body(node: Node, body: GraphProto, arguments: Sequence[Value], turn: Dim
     inner = graph.within(environment, hints=hints, turn=None if turn is None else (name, turn))
     inner.initialize(body)
     before = len(graph.problems.nodes)
-    inner.run(body.node)
+    inner.run(body.node, [output.name for output in body.output])
     outputs = [inner.value(output.name) for output in body.output]
     if len(graph.problems.nodes) > before:
         raise Refusal("its inner graph has nodes that are not supported")
@@ -211,6 +211,25 @@ def if_(node: Node) -> Result:
         value = found[at]
         found[at] = Perhaps(value if isinstance(value, Value) else Value(node.graph.settled(value, None)), there)
     return found
+
+
+def continued(node: Node, rest: Sequence[NodeProto], wanted: Sequence[str]) -> list[Expr]:
+    """A branch that goes on in both of its graphs with the nodes that use its outputs, as these have several ranks.
+
+    Gives the values of the names that are wanted after it.
+    """
+    condition = converted(node[0], i1)
+    with node.bb.if_(condition if condition.ndim == 0 else op.reshape(condition, [])) as branch:
+        for name, part in (("then_branch", branch.then), ("else_branch", branch.otherwise)):
+            with part():
+                inner = node.graph.within({**node.graph.environment}, hints=node.graph.hints)
+                before = len(inner.problems.nodes)
+                inner.environment.update(zip(node.outputs, run_body(node, node.attribute(name), ()), strict=False))
+                inner.run(rest, wanted)
+                if len(inner.problems.nodes) > before:
+                    raise Refusal("what follows it has nodes that are not supported")
+                node.bb.yield_(*(value.expr(node.bb) for each in wanted if (value := inner.environment[each])))
+    return list(branch.results)
 
 
 def _optional_outputs(then: GraphProto, otherwise: GraphProto) -> dict[int, TensorType | None]:

@@ -56,7 +56,7 @@ def expand(graph: GraphScope, proto: NodeProto, node: Node) -> list[Value | None
     known = {each.name: each for each in proto.attribute}
     known = {each.name: each for each in body.attribute_proto} | _schema_defaults(proto, node) | known
     before = len(graph.problems.nodes)
-    inner.run(_bound(each, known, absent) for each in body.node)
+    inner.run((_bound(each, known, absent) for each in body.node), body.output)
     if len(graph.problems.nodes) > before:
         return [None] * len(body.output)
     return [inner.environment.get(output) for output in body.output]

@@ -5,7 +5,9 @@ A program has strings of a model as their positions in a list, if it only compar
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,6 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx import functions
+from relax_dialect.frontend.onnx.control_flow import continued
 from relax_dialect.frontend.onnx.evaluation import evaluate
 from relax_dialect.frontend.onnx.functions import MODERN, has_body, local_function, modernized
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model, check_model, opsets
@@ -44,6 +47,7 @@ from relax_dialect.frontend.onnx.values import (
     Strings,
     TensorList,
     Texts,
+    UnknownRank,
     UseFunction,
     Value,
 )
@@ -224,28 +228,63 @@ class GraphImporter(GraphScope):
     """Imports the nodes of one graph, or of the body of one function, into the block that is open."""
 
     @override
-    def run(self, nodes: Iterable[NodeProto]) -> None:
-        for node in nodes:
+    def run(self, nodes: Iterable[NodeProto], results: Iterable[str]) -> None:
+        rest, wanted = deque(nodes), frozenset(results)
+        while rest:
+            node = rest.popleft()
             if self.is_inner:
                 self.problems.count()
-            self._node(node)
+            if self._node(node, rest, wanted):
+                return
 
-    def _node(self, proto: NodeProto) -> None:
+    def _node(self, proto: NodeProto, rest: Iterable[NodeProto], wanted: AbstractSet[str]) -> bool:
+        """Imports a node, and says whether the rest have been imported with it."""
         operands: Sequence[Value | None] = ()
         try:
             operands = [self.value(name) if name else None for name in proto.input]
             given = [name for name in proto.input if name]
             if any(self.environment[name] is None for name in given):
                 self._define(proto, [None] * len(proto.output))
-                return
+                return False
             with self.bb.at(self.prefix + (proto.name or next(iter(proto.output), proto.op_type))):
-                self._define(proto, self.outputs(proto, operands))
+                try:
+                    self._define(proto, self.outputs(proto, operands))
+                except UnknownRank:
+                    if proto.op_type != "If" or proto.domain not in DEFAULT_DOMAINS:
+                        raise
+                    self._continued(proto, operands, rest, wanted)
+                    return True
         except MALFORMED as problem:
             reason = str(problem) or type(problem).__name__
             if isinstance(problem, VerifyException):  # of an operator, which does not know what the model calls things
                 reason += _described(proto, operands)
             self.problems.add(proto, reason, self.prefix)
             self._define(proto, [None] * len(proto.output))
+        return False
+
+    def _continued(
+        self, proto: NodeProto, operands: Sequence[Value | None], rest: Iterable[NodeProto], wanted: AbstractSet[str]
+    ) -> None:
+        """Imports a branch whose outputs have several ranks, and in it the nodes that use them; others before it."""
+        names, users, others, needed = dict.fromkeys(proto.output), list[NodeProto](), list[NodeProto](), {*wanted}
+        for node in rest:
+            read = [name for each in _nodes([node]) for name in each.input]
+            if any(name in names for name in read):
+                users.append(node)
+                names |= dict.fromkeys(node.output)
+                needed.update(read)
+            else:
+                others.append(node)
+        self.run(others, needed)
+        version = self.opsets[""]
+        attributes = attributes_of(proto, "", version, self.model)
+        node = Node(self, proto.op_type, version, operands, attributes, tuple(proto.output))
+        made = [name for name in names if name in wanted]
+        for name, value in zip(made, continued(node, users, made), strict=True):
+            try:
+                self.environment[name] = Value(self.settled(value, self.hints.get(name)))
+            except UnknownRank:
+                self.environment[name] = Value(value)  # a result of the program has the rank that it has
 
     def _define(self, proto: NodeProto, values: Sequence[Value | None]) -> None:
         for name, value in zip(proto.output, values, strict=False):
@@ -388,7 +427,7 @@ class Importer:
 
     def _results(self, importer: GraphImporter) -> list[Expr]:
         graph = self.model.proto.graph
-        importer.run(graph.node)
+        importer.run(graph.node, [output.name for output in graph.output])
         if importer.problems.nodes:
             raise _Unsupported
         values = [importer.value(output.name) for output in graph.output]

@@ -27,6 +27,7 @@ from relax_dialect.frontend.onnx.values import (
     NeedsControlFlow,
     OnnxImportError,
     Refusal,
+    UnknownRank,
     UnsupportedNode,
     Value,
     as_strings,
@@ -131,8 +132,8 @@ class GraphScope(ABC):
         )
 
     @abstractmethod
-    def run(self, nodes: Iterable[NodeProto]) -> None:
-        """Imports nodes."""
+    def run(self, nodes: Iterable[NodeProto], results: Iterable[str]) -> None:
+        """Imports the nodes of a graph, of which these are the results."""
 
     def initialize(self, graph: GraphProto, *, named: bool = False) -> None:
         """Makes the initializers known; `named` ones become weights of their names, which have to be unique."""
@@ -173,7 +174,7 @@ class GraphScope(ABC):
         said = None if hint is None else hint.dims
         rank = len(info.dims) if info.dims is not None else None if said is None else len(said)
         if rank is None:
-            raise Refusal("the rank of the result is not known while importing")
+            raise UnknownRank("the rank of the result is not known while importing")
         if said is None or len(said) != rank:
             said = (None,) * rank
         known = info.dims or (None,) * rank

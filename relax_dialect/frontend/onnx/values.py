@@ -61,6 +61,10 @@ class Refusal(Exception):
     """Why the node at hand cannot be imported; the importer adds which one it is."""
 
 
+class UnknownRank(Refusal):
+    """A result that may have one rank or another."""
+
+
 class NeedsControlFlow(Exception):
     """The graph has branches or loops, so that it cannot be one dataflow region."""
 

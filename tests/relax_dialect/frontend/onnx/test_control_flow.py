@@ -6,11 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, parser
 
 from lowering import build
 from relax_dialect.frontend.onnx import import_model
-from tests.relax_dialect.frontend.onnx.models import FLOAT, INT64, assert_same, info, model, results, run, unknown
+from tests.relax_dialect.frontend.onnx.models import (
+    FLOAT,
+    INT64,
+    assert_same,
+    info,
+    model,
+    reference,
+    results,
+    run,
+    unknown,
+)
 from tests.support.programs import run_in_turn
 from vm_dialect import VirtualMachine
 
@@ -59,6 +69,39 @@ def test_branches_of_other_ranks_have_that_of_the_first():
     assert_same(results(function, x), [np.exp(x[:, 0])])
     with pytest.raises(TypeError, match="expected rank 1, got 2"):
         function(X)
+
+
+RANKS = {
+    "returned": "y = Neg(r)",
+    "reshaped": "flat = Constant<value_ints=[-1]>() y = Reshape(r, flat)",
+    "its shape": "y = Shape(r)",
+    "a product": "w = Constant<value = float[3,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}>() y = MatMul(r, w)",
+    "chosen again": """y = If(c) <
+        then_branch = first () => (float[] p) { p = ReduceSum<keepdims=0>(r) },
+        else_branch = second () => (float[] q) { q = Identity(r) }>""",
+    "beside others": "e = Exp(x) s = ReduceSum<keepdims=0>(e) t = Add(r, s) y = Mul(t, t)",
+}
+"""What follows a branch whose graphs give tensors of different ranks."""
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("rest", RANKS.values(), ids=RANKS)
+def test_what_follows_branches_of_other_ranks(rest: str):
+    """It is imported into both, so that all has the rank that the graph which is run gives."""
+    kind = "int64[]" if rest == RANKS["its shape"] else "float[]"
+    proto = parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21]>
+        graph (bool c, float[n, 3] x) => ({kind} y) {{
+          r = If(c) <
+            then_branch = sums () => (float[m] a) {{
+              first = Constant<value_ints=[0]>() a = ReduceSum<keepdims=0>(x, first)
+            }},
+            else_branch = exps () => (float[n, 3] b) {{ b = Exp(x) }}>
+          {rest}
+        }}""")
+    module = import_model(proto)
+    for flag in (np.array(True), np.array(False)):
+        (expected,) = reference(proto, {"c": flag, "x": X})
+        assert_same([np.asarray(run_in_turn(module, "main", [flag, X]))], [expected])
 
 
 def loop_body(growing: bool) -> Any:
