@@ -17,6 +17,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from lowering.generation.language_model import LanguageModel
+from lowering.generation.scheduler import Request
 from tests.support import decoders
 from xdsl_relax.server import LARGEST_REQUEST, application
 
@@ -126,21 +127,25 @@ def test_requests_at_the_same_time_share_a_batch(
     client: TestClient, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ):
     prompts, sizes = ["ab", "abc de", "xyz", "q", "hello"], list[int]()
-    step, everyone = model.decoding.step, threading.Barrier(len(prompts))
+    step, add, everyone = model.decoding.step, model._scheduler.add, threading.Barrier(len(prompts), timeout=60)
     expected = [model.generate(prompt, max_tokens=30).text for prompt in prompts]
 
     def count(sequences: Sequence[Any], *rest: Any) -> Any:
         sizes.append(len(sequences))
         return step(sequences, *rest)
 
+    def add_with_others(request: Request) -> None:
+        add(request)
+        everyone.wait()
+
     def ask(number: int) -> str:
         body = {"prompt": prompts[number], "max_tokens": 30, "temperature": 0, "stream": number % 2 == 1}
-        everyone.wait()
         response = client.post("/v1/completions", json=body)
         answers = _events(response) if number % 2 else [response.json()]
         return "".join(each["choices"][0]["text"] for each in answers)
 
     monkeypatch.setattr(model.decoding, "step", count)
+    monkeypatch.setattr(model._scheduler, "add", add_with_others)
     with ThreadPoolExecutor(len(prompts)) as pool:
         assert list(pool.map(ask, range(len(prompts)))) == expected
     assert max(sizes) > 1
