@@ -197,10 +197,16 @@ def parse_dtype(name: str) -> ElementType:
     """The element type spelled `name`, as here (`f32`) or as in NumPy and TVM (`float32`)."""
     found = _BY_NAME.get(name) or _BY_NUMPY_NAME.get(_OLDER_NAMES.get(name, name))
     if found is None:
-        close = _ELSEWHERE.get(name) or next(iter(get_close_matches(name, [*_BY_NUMPY_NAME, *_BY_NAME], n=1)), None)
+        # Another number of bits is another type, however close the spelling is.
+        same_bits = [each for each in (*_BY_NUMPY_NAME, *_BY_NAME) if _digits(each) == _digits(name)]
+        close = _ELSEWHERE.get(name) or next(iter(get_close_matches(name, same_bits, n=1)), None)
         hint = f"; did you mean {close}?" if close else f": expected one of {_EXPECTED}"
         raise ValueError(f"unsupported dtype '{name}'{hint}")
     return found.type
+
+
+def _digits(name: str) -> list[str]:
+    return sorted(filter(str.isdigit, name))
 
 
 def from_numpy(dtype: np.dtype[Any]) -> ElementType:

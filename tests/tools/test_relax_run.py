@@ -152,7 +152,7 @@ def test_packed_functions_are_loaded(packed: list[str], mode: str, capsys: pytes
     ("text", "expected"),
     [
         ("1 +", "functions.py: SyntaxError: invalid syntax"),
-        ("import nowhere", "functions.py: ModuleNotFoundError: No module named 'nowhere'"),
+        ("import nowhere", "functions.py:1: ModuleNotFoundError: No module named 'nowhere'"),
     ],
 )
 def test_python_files_with_errors(
