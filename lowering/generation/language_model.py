@@ -167,6 +167,7 @@ class LanguageModel:
         """The logits of the token that follows `tokens`."""
         self.check(tokens)
         with self._scheduler.lock:
+            self._scheduler.make_room()
             sequence = self.cache.add_sequence()
             try:
                 last = (len(tokens) - 1) // CHUNK * CHUNK

