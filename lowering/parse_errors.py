@@ -13,6 +13,8 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 
+from tir_dialect.dtypes import parse_dtype
+
 _TYPES = {
     "half": "f16",
     "bfloat16": "bf16",
@@ -79,6 +81,8 @@ def _advice(op: type[Operation], missing: str, span: Span) -> str:
         return f"; it has both branches: {op.name} %c {{ ... }} else {{ ... }}"
     if missing == "']'" and span.text in ("+", "-", "*"):
         return "; an index is a value: %j = arith.addi %i, %one : index"
+    if missing == "'->'" and span.text == "{":
+        return "; several results are one tuple: -> !relax.tuple<!relax.tensor<[n], f32>, !relax.shape>"
     example = example_of(op)
     return "" if example is None else f"; it is written {example}"
 
@@ -200,6 +204,11 @@ def _instead_of_type(text: str, span: Span) -> str | None:
         return f"types of dialects begin with !: !{span.text}"
     if (quoted := span.text[1:-1]) and span.text[0] == '"':
         return f"types stand without quotes: {_TYPES.get(quoted, quoted)}"
+    if _in_type(text, span) and span.text.isidentifier():
+        try:
+            parse_dtype(span.text)
+        except ValueError as error:
+            return re.sub(r"(?<=did you mean )\w+", lambda name: _TYPES.get(name[0], name[0]), str(error))
     return None
 
 

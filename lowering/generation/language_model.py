@@ -26,7 +26,7 @@ from lowering.pass_context import PassContext
 from relax_dialect.frontend import huggingface
 from relax_dialect.frontend.gguf import GGUFFile, read_file
 from relax_dialect.frontend.gguf.architectures import config_of
-from relax_dialect.nn.config import CACHE_FORMATS, CacheFormat, DecoderConfig
+from relax_dialect.nn.config import CacheFormat, DecoderConfig
 from tir_dialect.target import ACTIVATION_BITS, Target
 from vm_dialect import VirtualMachine
 from vm_dialect.executable import Executable
@@ -128,8 +128,6 @@ class LanguageModel:
         """
         if sequences < 1:
             raise ValueError(f"expected at least one sequence, got {sequences}")
-        if cache_format not in CACHE_FORMATS:
-            raise ValueError(f"expected a cache of {', '.join(CACHE_FORMATS)}, got {cache_format!r}")
         # The machine that rounds to so many bits; `None` if nothing is said. `ValueError` for a number of bits that
         # it cannot.
         if activation_bits is None:

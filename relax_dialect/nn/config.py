@@ -33,7 +33,12 @@ def cache_block(features: int) -> int:
 
 
 def pool_shapes(heads: int, features: int, cache_format: CacheFormat) -> Mapping[str, tuple[tuple[int, ...], str]]:
-    """The shape of a page of keys and values of a layer, and its dtype, by the names of the pools."""
+    """The shape of a page of keys and values of a layer, and its dtype, by the names of the pools.
+
+    `ValueError` for a format that there is not.
+    """
+    if cache_format not in CACHE_FORMATS:
+        raise ValueError(f"expected a cache of {', '.join(CACHE_FORMATS)}, got {cache_format!r}")
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     for kind in ("keys", "values"):
         if cache_format == "q8_0":

@@ -38,6 +38,13 @@ HEADS = {
     ),
     "relax.func @f(%x: relax.tensor<[4], f32>) {": (19, 12, "types of dialects begin with !: !relax.tensor"),
     "relax.func @f(%x: !relax.tensor<[4], fp16>) {": (38, 4, "unknown type 'fp16'; did you mean f16?"),
+    "relax.func @f(%x: !relax.tensor<[4], flot32>) {": (38, 6, "unsupported dtype 'flot32'; did you mean f32?"),
+    "relax.func @f(%x: !relax.object) -> (!relax.object, !relax.object) {": (
+        68,
+        1,
+        "'relax.func' op expected '->', got '{'; several results are one tuple: "
+        "-> !relax.tuple<!relax.tensor<[n], f32>, !relax.shape>",
+    ),
     "relax.func @f(%x: !relax.tensor<[-1, 4], f32>) {": (34, 1, "expected a size of at least 0, or _ for any, got -1"),
     "relax.func @f[%n](%x: !relax.tensor<[n / 2], f32>) {": (
         40,

@@ -240,7 +240,7 @@ def fault(subject: Subject, point: PlantedWrite | None, form: str = "packed") ->
         raise NotRun("no valid program")
     try:
         before = outcome(module, subject.function)
-    except Exception as error:  # whatever the interpreter raises: there is nothing to compare with
+    except Exception as error:  # a program that cannot be run has no values to compare
         raise NotRun(f"{type(error).__name__}: {error}") from error
     try:
         run_pipeline(module, subject.pipeline)

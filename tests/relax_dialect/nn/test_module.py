@@ -136,3 +136,8 @@ def test_a_window_hides_what_is_far():
     np.testing.assert_array_equal(run(module, "main", [x, 5, table, keys.copy(), values.copy()]), found)
     values[1, :, 4] += 1
     assert (run(module, "main", [x, 5, table, keys, values]) != found).any()
+
+
+def test_a_cache_of_a_format_that_there_is_not():
+    with pytest.raises(ValueError, match="expected a cache of f32, f16, q8_0, got 'i8'"):
+        pool_types(1, 8, "i8")  # pyright: ignore[reportArgumentType]
